@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.candidates import made_of, with_candidates
 from controllers.autoscaler.cluster_state import (
     ClusterState,
     GroupObjects,
@@ -17,6 +18,7 @@ from controllers.autoscaler.cluster_state import (
     WorkloadObjects,
     read_cluster,
 )
+from controllers.autoscaler.offers import Offers, read_offers
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
 from controllers.autoscaler.upcoming_zones import domain_order
@@ -170,21 +172,33 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
         unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
     )
     remembered = memory.read(_data(kept, "memory"))
+    cluster = read_cluster(objects, now=view.now, options=options, memory=remembered, health=health)
+    offers = Offers()
+    if options.growth.own_groups:
+        offers = read_offers(view, options, left_alone=lambda body: _left_alone(body, view, options=options))
+        made = {uid_of(body): key for body in candidates.deployments if (key := made_of(body)) is not None}
+        taken = {key_of(body) for body in candidates.deployments}
+        cluster = with_candidates(cluster, offers.offered, made=made, taken=taken)
     return Observed(
-        cluster=read_cluster(objects, now=view.now, options=options, memory=remembered, health=health),
+        cluster=cluster,
         scope=scope,
         templates=Templates(
             unknown={name: read.why for name, read in unknown.items()},
-            awaiting=frozenset(name for name, read in unknown.items() if read.asked),
+            awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
         records=Records(
             memory=kept,
             status=status,
             bodies=_ours_to_speak_of(candidates.bodies, options.cluster, unreachable=scope.outage),
             refs=candidates.refs,
-            misconfigured=misconfigured,
+            misconfigured={**misconfigured, **offers.bad},
         ),
     )
+
+
+def _left_alone(body: Obj, view: View, *, options: AutoscalerOptions) -> bool:
+    """Whether a group would not be ours to scale if it were made."""
+    return bool(_elsewhere(body, view, ours=options.cluster) or _paused(body, view))
 
 
 def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:

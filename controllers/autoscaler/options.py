@@ -44,6 +44,8 @@ class GrowthOptions:
     provision_time: timedelta = timedelta(minutes=15)
     expendable_below: int = -10
     startup_taints: tuple[str, ...] = ()
+    own_groups: int = 0
+    """Groups of its own making that there may be at a time; 0: it makes none."""
 
 
 @dataclass(frozen=True, slots=True)

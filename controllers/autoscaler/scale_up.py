@@ -18,6 +18,7 @@ from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
 from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
+from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
 from controllers.scheduling.classes import PodClass
@@ -73,8 +74,8 @@ class _Growth:
         self._projected = projected
         self._resting = resting
         self._allowance = ResourceLimits(cluster, projected)
-        self._groups = {state.id: state.group for state in cluster.groups}
-        self._states = {state.id: state for state in cluster.groups}
+        self._groups = {state.id: state.group for state in cluster.all_groups}
+        self._states = {state.id: state for state in cluster.all_groups}
         self.left: dict[PodClass, list[PodInfo]] = {
             group.pod_class: list(group.pods) for group in projected.unschedulable
         }
@@ -87,7 +88,7 @@ class _Growth:
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates = {}
-        options = [option for state in self._cluster.groups if (option := self._option(state)) is not None]
+        options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
         if chosen is None:
@@ -113,7 +114,7 @@ class _Growth:
         if why or template is None:
             self._skipped[state.id] = why
             return None
-        free = sum(group.headroom for group in self._sharing(state, template))
+        free = self._headroom(state, template)
         allowed, why = self._allowance.nodes(template)
         if not allowed or (state.is_whole and allowed < free):
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
@@ -124,11 +125,18 @@ class _Growth:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
         if zone_order is not None and in_zone_order:
-            limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
+            limit = min(self._groups[state.id].headroom, free, allowed, _MOST_IN_TURN)
             found = self._estimated_in_order(template, zone_order, domains=self._next(state, limit))
         price = self._cluster.options.growth.choosing.price(state.id, template)
         return (
-            Option(group=state.id, node=template, estimate=found, price=price, in_zone_order=in_zone_order)
+            Option(
+                group=state.id,
+                node=template,
+                estimate=found,
+                price=price,
+                in_zone_order=in_zone_order,
+                new=state.is_new,
+            )
             if found.nodes
             else None
         )
@@ -181,11 +189,47 @@ class _Growth:
         if state.template is None:
             return f"nobody knows what its Nodes would be like: {state.problem}"
         group = self._groups[state.id]
-        return "" if group.headroom else f"it has its maximum of {group.bounds.max_size} Nodes"
+        if not group.headroom:
+            return f"it has its maximum of {group.bounds.max_size} Nodes"
+        return self._own_limits(state)
+
+    def _own_limits(self, state: GroupState) -> str:
+        """Why no more Nodes of its MachineClass, or no more groups, are made; "" for groups of people."""
+        if state.making is None:
+            return ""
+        machine_class = state.making.machine_class
+        limit = self._cluster.own.class_limits.get(machine_class, 0)
+        if not limit:
+            return f"MachineClass {machine_class} is not offered any more"
+        if self._class_left(machine_class) <= 0:
+            return f"groups of MachineClass {machine_class} have {limit} Nodes, as many as it offers"
+        most = self._cluster.options.growth.own_groups
+        is_new = state.is_new and not self._groups[state.id].replicas
+        if is_new and self._own_groups() >= most:
+            return f"there are {most} groups of the autoscaler's making, and no more may be made"
+        return ""
+
+    def _class_left(self, machine_class: Key) -> int:
+        """Nodes that groups made of the class may still have."""
+        there = sum(
+            self._groups[s.id].replicas
+            for s in self._states.values()
+            if s.making and s.making.machine_class == machine_class
+        )
+        return self._cluster.own.class_limits.get(machine_class, 0) - there
+
+    def _own_groups(self) -> int:
+        own = (state for state in self._states.values() if state.making is not None)
+        return sum(1 for state in own if not state.is_new or self._groups[state.id].replicas)
+
+    def _headroom(self, state: GroupState, template: NodeInfo) -> int:
+        """Nodes that it may still get, with those that share."""
+        free = sum(group.headroom for group in self._sharing(state, template))
+        return free if state.making is None else min(free, self._class_left(state.making.machine_class))
 
     def _sharing(self, state: GroupState, template: NodeInfo) -> list[NodeGroup]:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._cluster.options.growth.balance or state.is_whole:
+        if not self._cluster.options.growth.balance or state.is_whole or state.making is not None:
             return [self._groups[state.id]]
         return [
             self._groups[other.id]
@@ -194,6 +238,7 @@ class _Growth:
             or (
                 other.template is not None
                 and not other.is_whole
+                and other.making is None
                 and alike(template, other.template)
                 and not self._hindrance(other)
             )
@@ -217,7 +262,7 @@ class _Growth:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
         there = self._projected.snapshot.occupied()
         found = {}
-        for state in self._cluster.groups:
+        for state in self._cluster.all_groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:

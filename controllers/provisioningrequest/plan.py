@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
+from controllers.autoscaler.candidates import to_create
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import unhealthy
 from controllers.autoscaler.plan import why_not
@@ -88,16 +89,14 @@ def _steps(observed: Observed, decided: Sequence[Decided], leaving: Leaving) -> 
         going=leaving.going,
         staying=leaving.staying,
         sizes=_sizes(observed, decided, leaving),
+        groups=to_create(observed.autoscaler.cluster, _added(decided)),
     )
     return (*steps(kept), *scaling.steps(), *steps(gone, events))
 
 
 def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> list[Resize]:
     """One per group that gets another size."""
-    more: Counter[str] = Counter()
-    for each in decided:
-        more.update(each.added)
-    found: list[Resize] = []
+    more, found = _added(decided), list[Resize]()
     for state in observed.autoscaler.cluster.groups:
         added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
         if added == fewer:
@@ -107,6 +106,14 @@ def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> 
         size = state.group.replicas + added - fewer
         found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
     return found
+
+
+def _added(decided: Iterable[Decided]) -> Counter[str]:
+    """Group → Nodes that it gets more for all requests together."""
+    more: Counter[str] = Counter()
+    for each in decided:
+        more.update(each.added)
+    return more
 
 
 def _status(decided: Decided, observed: Observed) -> Patch | None:

@@ -82,6 +82,15 @@ class Flags:
             "A taint that goes once a Node has started, besides the usual ones; KEY/: all that begin so; repeatable.",
         ),
     ] = None
+    max_autoprovisioned_node_group_count: Annotated[
+        int,
+        _option(
+            "--max-autoprovisioned-node-group-count",
+            "N",
+            "Groups that it makes of MachineClasses offered for that, at a time; 0: it makes none.",
+            min=0,
+        ),
+    ] = 0
     expendable_pods_priority_cutoff: Annotated[
         int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
     ] = -10
@@ -262,6 +271,7 @@ def _growth(flags: Flags) -> GrowthOptions:
         provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
         expendable_below=flags.expendable_pods_priority_cutoff,
         startup_taints=tuple(map(_taint_key, flags.startup_taint or ())),
+        own_groups=flags.max_autoprovisioned_node_group_count,
     )
     if not flags.scale_up_rate:
         return growth
