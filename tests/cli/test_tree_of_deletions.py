@@ -7,7 +7,7 @@ import pytest
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.cli.rollout.rollout_status import rollout_status
 from nodewright.reports.tree.branch import Branch, Mood, wrong
-from nodewright.reports.tree.builder import said_once
+from nodewright.reports.tree.builder import shown_once
 from nodewright.reports.tree.drawing import lines
 from nodewright.reports.tree.values import branch_value
 from nodewright.reports.tree.warnings import latest
@@ -93,9 +93,9 @@ def blocked_deployment(count: int) -> Branch:
 
 
 @pytest.mark.parametrize("count", [1, 300])
-def test_the_cause_is_said_once_for_people_and_everywhere_for_programs(count: int) -> None:
+def test_the_cause_is_shown_once_for_people_and_everywhere_for_programs(count: int) -> None:
     tree = blocked_deployment(count)
-    drawn = [str(one) for one in lines(said_once(tree), NOW, 80)]
+    drawn = [str(one) for one in lines(shown_once(tree), NOW, 80)]
     assert len(drawn) <= 20
     text = " ".join(" ".join(drawn).split())
     assert text.count(f"{count}× DrainBlocked") == 1

@@ -84,20 +84,20 @@ def advised_once(branch: Branch, given: set[str]) -> Branch:
     return replace(branch, children=children, advice=advice)
 
 
-def said_once(branch: Branch, said: list[str] | None = None) -> Branch:
+def shown_once(branch: Branch, given: list[str] | None = None) -> Branch:
     """The tree for a person: what a deletion waits for stands at the top owner, not again at all that it owns.
 
     Of 30 Machines behind one budget the deployment says why, its set only that, and ``30 Machines`` which.
     """
-    said = [] if said is None else said
+    given = [] if given is None else given
     kept: list[Branch] = []
     for child in branch.children:
-        if child.name == SetCondition.SCALING_DOWN and child.message in said:
+        if child.name == SetCondition.SCALING_DOWN and child.message in given:
             continue
         if child.name == SetCondition.SCALING_DOWN:
-            said.append(child.message)
-        kept.append(said_once(child, said))
-    names_only = branch.name.endswith(" Machines") and any(_spoken(branch) in text for text in said)
+            given.append(child.message)
+        kept.append(shown_once(child, given))
+    names_only = branch.name.endswith(" Machines") and any(_spoken(branch) in text for text in given)
     message = branch.message.removeprefix(_spoken(branch)).strip() if names_only else branch.message
     return replace(branch, children=tuple(kept), message=message)
 
