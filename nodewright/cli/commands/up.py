@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 
 from nodewright.cli import trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
@@ -28,6 +30,10 @@ Prints a line that starts with `ready` once kubectl works, and serves until SIGT
 folder: started again, everything goes on where it was. Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
 """
 
+DETACHED = "NODEWRIGHT_DETACHED"
+"""In the environment of the process that `--detach` starts in the background."""
+START_SECONDS = 90.0
+"""How long `--detach` waits for the ready line."""
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
@@ -59,6 +65,9 @@ class PlaneFlags:
         ),
     ] = False
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return once it is ready; `nodewright down` stops it.")
+    ] = False
     scale: Annotated[
         bool, typer.Option("--autoscaler", help="Run the autoscaler too; it reads a good deal more of the cluster.")
     ] = False
@@ -108,6 +117,9 @@ def command(
 
     must_scale(autoscaler, plane.scale)
     trusted.template_kinds()
+    if plane.detach and DETACHED not in os.environ:
+        _start_in_background(plane)
+        return
     nodes = None
     if not plane.no_controllers:  # a plane alone starts sooner without what controllers need
         trusted.take_effect()
@@ -117,6 +129,16 @@ def command(
 
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
         asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler)))
+
+
+def _start_in_background(plane: PlaneFlags) -> None:
+    """Raises CliError (usage) for a plane in memory, whose kubeconfig nobody would find, and if it does not start."""
+    from nodewright.cli.embedded.detached import LOG, start  # noqa: PLC0415
+
+    if plane.folder is None:
+        raise CliError("--detach needs a data folder", "Leave --in-memory out", USAGE)
+    say("\n".join(start(plane.folder, START_SECONDS)))
+    say(f"  nodewright down{f' --data-dir {plane.data_dir}' if plane.data_dir else ''}    # log: {plane.folder / LOG}")
 
 
 def _session_options(
