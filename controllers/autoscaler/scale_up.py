@@ -83,7 +83,7 @@ class _Growth:
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates: dict[object, Estimate] = {}
-        """Of this step, by what the Nodes would be like: many groups differ in nothing that matters."""
+        """Estimates of this step, by template: many groups differ in nothing that matters."""
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
