@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
     "create": "Make a cluster from files, without a management cluster",
     "delete": "Take down what `nodewright create` has made",
+    "move": "Move a Cluster with its Machines to another management cluster",
     "generate": "Print manifests of a cluster from a template",
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the kinds, and with --controllers the controllers, into a cluster",

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from providers.base.contract import HostRequest
+from providers.base.contract import HostIdentity, HostRequest
 
 _LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command")
 """Fields that claims of earlier versions have not."""
@@ -37,6 +37,21 @@ class Claim:
     def text(self) -> str:
         """One line."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    def is_of(self, identity: HostIdentity) -> bool:
+        """A claim without a mark was made before there were any."""
+        marks = {self.management_cluster, identity.management_cluster}
+        return self.machine_uid == identity.machine_uid and (len(marks) == 1 or not self.management_cluster)
+
+    def rebound(self, identity: HostIdentity) -> Claim:
+        """The same claim, as that of another Machine object."""
+        return replace(
+            self,
+            machine_uid=identity.machine_uid,
+            namespace=identity.namespace,
+            machine=identity.name,
+            management_cluster=identity.management_cluster,
+        )
 
     def changed_to(self, request: HostRequest) -> Claim:
         """The claim once the host is as ``request`` asks for."""

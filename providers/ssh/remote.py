@@ -144,6 +144,18 @@ if [ -e "$bootstrap/gave-up" ]; then head -c 1000 "$bootstrap/gave-up" | tell ga
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
 """
 
+_REBIND = """\
+# rebind
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+case $(sed -n 2p "$home/claim") in
+  *"$before"*)
+    { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
+    mv -f "$home/claim.new" "$home/claim" || stop ;;
+esac
+sed -n 2p "$home/claim" | tell claim
+"""
+
 _FREE = """\
 # free
 lock
@@ -247,6 +259,12 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
     values = _values(id=claim_id, hash=spec_hash, join_unit=JOIN_UNIT)
     data = _data(claim=text.encode(), script=script, unit=_CHANGE_SERVICE.encode())
     return _PRELUDE + values + data + _CHANGE
+
+
+def rebind(claim_id: str, machine_uid: str, text: str) -> str:
+    """``text`` becomes the claim if that is ``machine_uid``'s. Answers the claim that is on the host then, or gone."""
+    values = _values(id=claim_id, before=f'"machine_uid": "{machine_uid}"')
+    return _PRELUDE + values + _data(claim=text.encode()) + _REBIND
 
 
 def release(claim_id: str, how: str = "Reset", command: Sequence[str] = ()) -> str:

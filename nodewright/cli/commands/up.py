@@ -89,6 +89,15 @@ class PlaneFlags:
         ),
     ] = False
 
+    simulated_cloud: Annotated[
+        Path | None,
+        typer.Option(
+            "--simulated-cloud",
+            metavar="DIR",
+            help="Keep simulated hosts there, together with other planes. [default: in the data folder]",
+        ),
+    ] = None
+
     @property
     def folder(self) -> Path | None:
         """Where state is kept; None: nowhere."""
@@ -154,7 +163,12 @@ def _session_options(
         plane.folder, where, plane.port, not plane.no_controllers, plane.bind_pods, options, requests,
         trust=trusted, nodes=nodes,
     )  # fmt: skip
-    return replace(desired, accept_loss=plane.accept_loss, anonymous_cluster_info=plane.anonymous_cluster_info)
+    return replace(
+        desired,
+        accept_loss=plane.accept_loss,
+        anonymous_cluster_info=plane.anonymous_cluster_info,
+        simulated_cloud=plane.simulated_cloud.absolute() if plane.simulated_cloud else None,
+    )
 
 
 async def _serve(desired: SessionOptions) -> None:
