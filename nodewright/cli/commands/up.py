@@ -14,6 +14,7 @@ import typer
 
 from nodewright.cli import trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.embedded.folder import DETACHED
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.node_policy import NodePolicyFlags
@@ -31,8 +32,6 @@ Prints a line that starts with `ready` once kubectl works, and serves until SIGT
 folder: started again, everything goes on where it was. Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
 """
 
-DETACHED = "NODEWRIGHT_DETACHED"
-"""In the environment of the process that `--detach` starts in the background."""
 START_SECONDS = 90.0
 """How long `--detach` waits for the ready line."""
 DEFAULT_FOLDER = Path(".nodewright/up")

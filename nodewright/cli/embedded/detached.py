@@ -15,8 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from nodewright.cli.commands.up import DETACHED
-from nodewright.cli.embedded.folder import LOCK
+from nodewright.cli.embedded.folder import DETACHED, LOCK
 from nodewright.cli.exits import CliError
 
 LOG: Final = "up.log"

@@ -12,6 +12,8 @@ from nodewright.cli.exits import CliError
 
 LOCK = "lock"
 _PORT = "port"
+DETACHED = "NODEWRIGHT_DETACHED"
+"""In the environment of the process that `nodewright up --detach` starts in the background."""
 
 
 @contextmanager
