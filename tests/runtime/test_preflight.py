@@ -114,7 +114,7 @@ async def test_without_a_right_to_some_of_the_work_it_is_said(town: Town) -> Non
     assert line.startswith("warning: this process may not: delete nodes; what needs it will fail.")
 
 
-async def test_an_api_server_that_is_not_there_is_waited_for_and_shown_once() -> None:
+async def test_an_api_server_that_is_not_there_is_waited_for_and_said_once() -> None:
     said: list[str] = []
     heard = asyncio.Event()
 

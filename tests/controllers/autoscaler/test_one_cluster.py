@@ -124,7 +124,7 @@ def test_while_its_cluster_can_t_be_reached_nothing_is_scaled_and_its_groups_say
     assert why == f"Cluster ns/prod can't be reached: {workload.why}"
 
 
-def test_what_is_said_in_the_dark_is_shown_once_and_taken_back(fleet: Fleet) -> None:
+def test_what_is_said_in_the_dark_is_said_once_and_taken_back(fleet: Fleet) -> None:
     (condition,) = [a for a in actions(observed_in(fleet, LOST)) if isinstance(a, Patch) and a.subresource == "status"]
     fleet.deployments["web"]["status"] = condition.patch["status"]
     assert told(observed_in(fleet, LOST)) == {}

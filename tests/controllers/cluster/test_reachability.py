@@ -90,7 +90,7 @@ def test_its_return_is_an_event_and_its_first_contact_is_none() -> None:
 
 
 @pytest.mark.parametrize("workload", [MANAGEMENT_CLUSTER, REACHED, LOST])
-def test_it_is_shown_once(workload: Workload) -> None:
+def test_it_is_said_once(workload: Workload) -> None:
     assert plan(workload, saying(workload)) == NOTHING
 
 

@@ -421,7 +421,7 @@ def test_conditions_name_who_does_not_work() -> None:
     assert status_of(plan)["etcd"]["unhealthy"] == ["node-cp-2", "node-cp-3"]
 
 
-def test_a_lost_quorum_is_shown_once_as_a_warning() -> None:
+def test_a_lost_quorum_is_said_once_as_a_warning() -> None:
     control_plane = ControlPlaneBuilder()
     view = world(control_plane, *three(control_plane))
     plan = planned(view, members(True, False, False))

@@ -45,7 +45,7 @@ def test_what_is_missing_is_said_before_the_first_try_is_over() -> None:
     assert said["message"] == "spec.providerConfig.value.image: there is no image x"
 
 
-def test_it_is_shown_once_and_is_never_terminal() -> None:
+def test_it_is_said_once_and_is_never_terminal() -> None:
     arena = full()
     arena.live = NO_IMAGE
     key = arena.apply(machine("m-1"))

@@ -60,7 +60,7 @@ def test_its_node_is_unknown_and_all_else_stays_as_it_was() -> None:
     ]
 
 
-def test_it_is_shown_once() -> None:
+def test_it_is_said_once() -> None:
     arena, key = lost()
     arena.run(key)
     arena.writes.clear()

@@ -313,7 +313,7 @@ def test_a_given_up_machine_stays_given_up_though_time_passes() -> None:
     assert "1 Machine was replaced too often: a" in str(status(found)["conditions"])
 
 
-def test_a_spec_that_cannot_be_used_is_shown_once_and_nothing_is_looked_at() -> None:
+def test_a_spec_that_cannot_be_used_is_said_once_and_nothing_is_looked_at() -> None:
     bad = check().having(unhealthyMachineConditions=[{"type": "OwnerRemediated", "status": "False", "timeout": "1m"}])
     found = plan(bad, *dark("a"))
     assert isinstance(found.outcome, Failed)
