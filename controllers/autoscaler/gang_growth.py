@@ -16,6 +16,7 @@ from controllers.autoscaler.gangs import Gang, in_turn, within
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.scale_up import Growth, Left
 from controllers.kernel.conditions import format_time
+from controllers.kernel.wording import counted
 from controllers.scheduling.classes import Group
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.shapes import PodInfo
@@ -109,7 +110,7 @@ def grow_in_turn(growth: Growth, cluster: ClusterState, projected: ProjectedClus
             continue
         gang, whole = each, _Whole(growth, cluster, projected)
         if gang.missing:
-            growth.waits(Left(gang.pods, {}, f"{gang.id} waits for {gang.missing} more pods to be made"))
+            growth.waits(Left(gang.pods, {}, f"{gang.id} waits for {counted(gang.missing, 'pod')} more"))
         elif gang.id in rests:
             until = format_time(rests[gang.id].until)
             growth.waits(Left(gang.pods, {}, f"{gang.id} rests until {until}: {rests[gang.id].why}"))

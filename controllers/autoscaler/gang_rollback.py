@@ -64,7 +64,7 @@ def outcome(
         record = before if before is not None and before.uid == gang.uid else GangRecord(gang.uid)
         if grown.get(gang.id):
             record = _with(record, grown[gang.id], cluster.now)
-        elif gang.id in waiting and record.groups:
+        elif gang.id in waiting and record.groups and not gang.missing:
             record, going = _roll_back(gang, record, cluster, projected, taken)
             returned += going
             taken.update(each.machine.key for each in going)

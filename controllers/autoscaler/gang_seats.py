@@ -16,6 +16,8 @@ _MOST_DOMAINS = 50
 
 def seat(snapshot: Snapshot, gang: Gang) -> bool:
     """Put as many of its pods as it needs into the snapshot, or none."""
+    if not gang.pods:
+        return True
     if gang.missing:
         return False
     for pods in gang.choices():

@@ -48,7 +48,7 @@ _DAWN = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """``pods`` look for a Node, ``need`` of them at once; more may come after. ``missing``: pods that are not made yet.
+    """``pods`` look for a Node, ``need`` of them at once; more may come after. ``missing``: pods that don't look yet.
 
     ``topology``: label of Nodes that must be the same for all; ``domains``: its values where pods of it are already.
     """
@@ -161,16 +161,16 @@ def _gang(
     waiting: Mapping[tuple[str, str], PodInfo],
     labels: Mapping[str, Mapping[str, str]],
 ) -> Gang | None:
-    """None where nothing waits, or where its pods are no longer asked for at once."""
+    """None where there are no pods, or where they are no longer asked for at once."""
     least = api.minimum(body)
     if isinstance(least, bool) or not isinstance(least, int) or least < 1 or is_deleting(body):
         return None
     alive = [pod for pod in members if mapping(pod.get("status")).get("phase") not in _OVER and not is_deleting(pod)]
     keys = [(key_of(pod).namespace, key_of(pod).name) for pod in alive]
     pods = sorted((waiting[key] for key in keys if key in waiting), key=lambda pod: (pod.created, pod.name))
-    bound = [str(spec_of(pod)["nodeName"]) for pod in alive if spec_of(pod).get("nodeName")]
+    bound = [node for pod in alive if (node := _node_of(pod))]
     need = least - len(bound)
-    if need <= 0 or not pods:
+    if need <= 0 or not alive:
         return None
     topology = api.topology(body)
     key = topology if isinstance(topology, str) else ""
@@ -185,6 +185,11 @@ def _gang(
         topology=key,
         domains=tuple(sorted(there)),
     )
+
+
+def _node_of(pod: Obj) -> str:
+    """Where it is, or is about to be."""
+    return str(spec_of(pod).get("nodeName") or mapping(pod.get("status")).get("nominatedNodeName") or "")
 
 
 def within(pods: Iterable[PodInfo], classes: Classes, *, topology: str = "", domain: str = "") -> list[Group]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,9 @@ from controllers.autoscaler.gangs import APIS, read_gangs
 from controllers.autoscaler.memory import GangRecord, Memory
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
 from controllers.kernel.actions import Scale
+from controllers.kernel.refs import POD
 from controllers.scheduling.reading import Reader
+from nodewright.runtime.cache.slimming import slim
 from tests.controllers.autoscaler.fleet import GANGS, START, UNSCHEDULABLE, ZONE, Fleet
 from tests.examples import usually
 
@@ -114,7 +117,7 @@ def test_a_gang_whose_pods_are_not_all_made_waits_for_them() -> None:
     fleet = fleet_of()
     fleet.gang("train", 2, "4", least=3)
     assert not fleet.decide().scale_up.added
-    assert why(fleet) == "scheduling.k8s.io default/train waits for 1 more pods to be made"
+    assert why(fleet) == "scheduling.k8s.io default/train waits for 1 pod more"
 
 
 def test_a_gang_that_runs_is_none_any_more_and_its_other_pods_grow_alone() -> None:
@@ -228,8 +231,9 @@ def test_each_api_says_how_many_pods_belong_together(api: str) -> None:
         for name in ("p", "q")
     ]
     group = {"metadata": {"namespace": "ns", "name": "g", "uid": "u"}, "spec": spec}
-    pending = [Reader().pod(pod) for pod in pods]
-    (gang,) = read_gangs({api: [group]}, pods, pending=pending, nodes=())
+    kept = [slim(POD, copy.deepcopy(pod)) for pod in pods]
+    pending = [Reader().pod(pod) for pod in kept]
+    (gang,) = read_gangs({api: [group]}, kept, pending=pending, nodes=())
     assert (gang.need, len(gang.pods), gang.missing, gang.uid) == (2, 2, 0, "u")
 
 
@@ -246,6 +250,24 @@ def test_what_was_made_for_gangs_outlives_the_process() -> None:
     rest = Backoff(until=START, failed_at=START, pause=timedelta(minutes=5), why="StockOut")
     kept = Memory(gangs={"g": GangRecord("u", {A: 2}, START, rest), "h": GangRecord("v")})
     assert memory.read(memory.write(kept)).gangs == kept.gangs
+
+
+def test_a_look_in_which_no_pod_waits_forgets_nothing() -> None:
+    """Between two tries of the scheduler no pod of the gang may be Unschedulable."""
+    fleet = fleet_of(a=3, b=2)
+    fleet.gang("train", 5, "4")
+    fleet.round()
+    for pod in fleet.pods.values():
+        pod["status"]["conditions"] = []
+    fleet.round()
+    assert memory.read(fleet.text).gangs["scheduling.k8s.io default/train"].groups == {A: 3, B: 2}
+    for pod in fleet.pods.values():
+        pod["status"]["conditions"] = [UNSCHEDULABLE]
+    del fleet.deployments["b"], fleet.sets["b"]
+    for _ in range(3):
+        fleet.join(fleet.machine("a"))
+    fleet.round()
+    assert fleet.size("a") == 0
 
 
 sizes = st.tuples(st.integers(1, 4), st.sampled_from(["1", "3", "4"]), st.integers(0, 2))
