@@ -46,7 +46,7 @@ class RealPlane:
 
     ``controllers`` are those of the kube-controller-manager, as its flag has them. ``address``: where the API server
     listens. ``extra_args`` are the API server's; ``--feature-gates`` among them goes to Kubernetes' other parts too. A
-    part that was killed can be started again by its name: it finds its data, its port and its certificates as they were.
+    part that was killed can be started again by its name: it finds its data, port and certificates as they were.
     """
 
     def __init__(

@@ -350,7 +350,7 @@ class _Owners:
         owners = {node["metadata"]["name"]: owner_uid(node) for node in objects.workload.nodes}
         for machine in map(machine_facts.read, objects.groups.machines):
             if owners.get(machine.node_name) not in {None, "", machine.uid}:
-                # Whoever may write a Machine's status names any Node there; the Node says whose it is.
+                # A user who may write a Machine's status can name any Node there, so the Node's own record decides.
                 machine = replace(machine, node_name="")  # noqa: PLW2901
             self._machines.setdefault(machine.owner_uid, []).append(machine)
 

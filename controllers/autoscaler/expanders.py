@@ -56,7 +56,7 @@ class Choosing:
     prices: PriceTable = field(default_factory=PriceTable)
 
     def price(self, group: str, node: NodeInfo) -> Fraction | None:
-        """Of an hour of one Node; None if nobody knows."""
+        """Price of one Node for an hour; None if it is not known."""
         price = self.prices.node(group, node.labels)
         return None if price is None else Fraction(str(price))
 

@@ -1,4 +1,4 @@
-"""Why does nothing happen? Of a pod, a group or a Node: what is decided about it, and every reason for a no."""
+"""Why does nothing happen? The decision about a pod, a group or a Node, with every reason for a refusal."""
 
 from __future__ import annotations
 

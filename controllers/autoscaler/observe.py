@@ -1,4 +1,4 @@
-"""View → Observed: the cluster, what is left alone and why, what is remembered and what was told."""
+"""View → Observed: the cluster, what is left alone and why, what is remembered and what was reported."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
 
 
 def _scope(view: View, options: AutoscalerOptions, *, candidates: _Candidates) -> Scope:
-    """Where faulty groups belong is told too; a pause is asked for of those alone that would be scaled."""
+    """The owners of faulty groups are reported too; pauses are read only for groups that would be scaled."""
     known = [*(group.ref for group in candidates.groups), *(each.ref for each in candidates.bad)]
     elsewhere = {ref: why for ref in known if (why := _elsewhere(candidates.body(ref), view, ours=options.cluster))}
     there = {ref.key for ref in candidates.refs.values()}
@@ -314,12 +314,12 @@ def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
 
 
 def _other_autoscaler(view: View, namespace: str) -> str:
-    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    """Holder of the Cluster Autoscaler's Lease; "" if it has none."""
     return holder_of(view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE)), view.now)
 
 
 def holder_of(lease: Obj | None, now: datetime) -> str:
-    """Who holds the Lease; "" if nobody does any longer."""
+    """Holder of the Lease; "" if it has expired or has none."""
     spec = (lease or {}).get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds")

@@ -1,4 +1,4 @@
-"""What the autoscaler was told about the cluster as a whole. The defaults are the Cluster Autoscaler's."""
+"""Options for the cluster as a whole. The defaults are the Cluster Autoscaler's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observed → Plan: the Nodes that are missing, then those that are too many; what is kept, written and told of it."""
+"""Observed → Plan: missing Nodes first, then superfluous ones; what is remembered, written and reported."""
 
 from __future__ import annotations
 

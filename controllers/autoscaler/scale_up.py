@@ -95,7 +95,7 @@ class Growth:
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates: dict[object, Estimate] = {}
-        """Of this step, by what the Nodes would be like: many groups differ in nothing that matters."""
+        """Estimates of this step, by template: many groups differ in nothing that matters."""
 
     def run(self, groups: Iterable[Group]) -> None:
         """Until no group helps any of the pods any more."""

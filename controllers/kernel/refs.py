@@ -57,6 +57,7 @@ CERTIFICATE_SIGNING_REQUEST = Kind(
 )
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
@@ -75,6 +76,7 @@ WORKLOAD_KINDS = frozenset(
         POD,
         POD_DISRUPTION_BUDGET,
         DAEMON_SET,
+        DEPLOYMENT,
         NAMESPACE,
         PERSISTENT_VOLUME,
         PERSISTENT_VOLUME_CLAIM,

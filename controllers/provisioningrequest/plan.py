@@ -1,4 +1,4 @@
-"""Observed → Plan: first what must be kept, then the sizes of all groups at once, then what is told."""
+"""Observed → Plan: first what must be kept, then the sizes of all groups at once, then what is reported."""
 
 from __future__ import annotations
 
@@ -139,14 +139,14 @@ def _status(decided: Decided, observed: Observed) -> Patch | None:
 
 
 def _forgotten(conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """Who is taken up again has not failed."""
+    """A request that is processed again has not failed."""
     current = {condition.type for condition in conditions}
     taken_up = ProvisioningCondition.PROVISIONED in current and ProvisioningCondition.FAILED not in current
     return (ProvisioningCondition.FAILED,) if taken_up else ()
 
 
 def _events(decided: Iterable[Decided], kept: Iterable[Action]) -> Iterator[Event]:
-    """Of what is newly so; numbers that change are no news."""
+    """Events for what has changed; a changed number alone makes none."""
     written = {action.target for action in kept if isinstance(action, Patch)}
     for each in decided:
         if each.request.ref not in written:

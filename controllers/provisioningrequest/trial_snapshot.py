@@ -192,7 +192,7 @@ class _Trial:
 
 
 def _asked_of(class_: ProvisioningClass, trial: _Trial) -> Verdict:
-    """Its fault is told to those who ask for it, and is nobody else's trouble."""
+    """Its fault is raised to callers that ask for it, and affects no other request."""
     try:
         return class_.decide(trial)
     except Exception as error:

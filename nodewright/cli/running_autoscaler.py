@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nodewright.runtime.kube.client import KubeClient
 
 MOST_SHOWN = 5
-"""Decisions of the past that a person is told."""
+"""Past decisions that are shown."""
 _CONTROLLER = "autoscaler"
 
 
@@ -35,7 +35,7 @@ class Running:
 
 
 async def read_running(client: KubeClient, given: Given) -> Running:
-    """Raises ApiError and NoAnswer as the client does; a Lease that may not be read is told, not raised."""
+    """Raises ApiError and NoAnswer as the client does; a Lease that may not be read is reported, not raised."""
     from controllers.kernel.refs import CONFIG_MAP  # noqa: PLC0415
     from nodewright.cli.commands.describe import leases_of  # noqa: PLC0415
     from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
@@ -84,7 +84,7 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
     from nodewright.runtime.lease import spec_of  # noqa: PLC0415
 
     if isinstance(leases, str):
-        return f"whether one runs can't be told: {leases}"
+        return f"whether one runs is unknown: {leases}"
     for lease in leases:
         for serving in live([lease], now):
             if any(claim.controller == _CONTROLLER and claim.cluster == cluster for claim in serving.holder.claims):

@@ -84,7 +84,9 @@ class SimulatedKubelets:
 
 
 class Kubelets:
-    """Of one cluster. An async context manager: plays until it is left. ``here`` tells whose hosts join it."""
+    """Simulated kubelets of one cluster. An async context manager: they run until it is left. ``here`` says which hosts
+    join it.
+    """
 
     def __init__(
         self,

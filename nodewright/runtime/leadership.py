@@ -1,6 +1,6 @@
 """Which of several processes works: the one that holds a Lease with which no other live Lease overlaps.
 
-A process first takes its own Lease and then reads the Leases of all others. Of two that begin at once at least one sees
+A process first takes its own Lease and then reads the Leases of all others. If two begin at once, at least one sees
 the other, so never both work, whatever each of them serves (``claims``).
 
 A process that has lost its Lease never works again: it ends and is started anew, as Kubernetes' own controllers do.
@@ -113,7 +113,7 @@ class LeaseOptions:
 
     @property
     def limits(self) -> ClientLimits:
-        """Of the client that keeps the Lease: its own connections, so that no burst of other work delays a renewal."""
+        """Connection of the client that keeps the Lease: its own, so that no burst of other work delays a renewal."""
         terms = self.terms
         return ClientLimits(
             2, request_timeout=terms.renew_deadline / 2, attempts=2, retry_after_at_most=terms.retry_period

@@ -181,12 +181,12 @@ class Manager:
             _log.warning("simulated hosts are not known", why=line)
 
     def _looks_for_orphans(self) -> bool:
-        """Who sees the Machines of one namespace only would take the hosts of all others for orphans."""
+        """A process that sees the Machines of one namespace alone would take the hosts of all others for orphans."""
         wanted = self.options.orphan_hosts is not OrphanHosts.OFF and not self.options.namespace
         return wanted and any(reconciler.kind == MACHINE for reconciler in self.reconcilers)
 
     async def _mark(self) -> str:
-        """Of the hosts of this cluster: the UID that ``kube-system`` keeps for the cluster's life."""
+        """Mark of this cluster's hosts: the UID that ``kube-system`` keeps for the cluster's life."""
         if not any(reconciler.kind == MACHINE for reconciler in self.reconcilers):
             return ""
         try:

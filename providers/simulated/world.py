@@ -35,7 +35,7 @@ Clock = Callable[[], datetime]
 
 
 class Journal(Protocol):
-    """Told of every change of a host before the call that made it answers; ``remembered`` is read once at start."""
+    """Called with every change of a host before the call that made it answers; ``remembered`` is read once at start."""
 
     def remembered(self) -> tuple[SimulatedHost, ...]: ...
 

@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 """A bootstrap token (kubeadm)."""
 
 CLOCK_REPORTED, CLOCK_REFUSED = 60.0, 300.0
-"""Seconds that a clock is wrong from which it is told, and from which no Machine gets the host: certificates of a
+"""Seconds that a clock is wrong from which it is reported, and from which no Machine gets the host: certificates of a
 control plane begin 5 min before they are made (kubeadm), and a host whose clock is further behind trusts none."""
 
 State = Literal["Free", "Claimed", "Cleaning", "Quarantined", "Unreachable"]
@@ -85,7 +85,7 @@ def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
 
 
 def clock_of(answer: Mapping[str, str], now: float) -> float:
-    """Seconds that the clock of a host which has just answered is ahead. 0.0 if it told none.
+    """Seconds that the clock of a host which has just answered is ahead. 0.0 if it gave none.
 
     ``time`` 1800007200 at ``now`` 1800000000.0 gives 7200.0.
     """
@@ -118,7 +118,7 @@ def host_of(pool: str, found: Seen) -> Host | None:
 
 
 def one_each(found: Iterable[Seen], remembered: Mapping[str, Claim]) -> tuple[Seen, ...]:
-    """Of several hosts that say they are one Machine's only one is: the one that the pool's status knows as such,
+    """If several hosts claim one Machine, only one is its host: the one that the pool's status records,
     else the one that was claimed first. The claims of others count as foreign: a host that somebody else is root on
     may say what it likes.
     """

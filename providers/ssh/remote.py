@@ -11,6 +11,8 @@ the host, what goes through ``echo`` of the shell cannot. Answers are lines of a
 | ``releasing`` | the host is being cleaned |
 | ``changing`` | the hash of the request that the host is brought to |
 | ``changed`` | the hash of the last one whose steps are done |
+| ``commanded`` | the user's command was run in this release |
+| ``rebooting`` | the boot id that the host has to lose before it is free |
 | ``quarantine`` | why nobody may have the host; a person removes it |
 """
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import base64
 import shlex
+from collections.abc import Sequence
 
 from providers.ssh import checkup, cleaning
 
@@ -90,6 +93,7 @@ lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
   rm -rf "$home"/claim.* "$home"/*.new "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
+  rm -f "$home/commanded" "$home/rebooting"
   before > "$home/before" || stop
 fi
 { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
@@ -245,10 +249,10 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
     return _PRELUDE + values + data + _CHANGE
 
 
-def release(claim_id: str, reset: bool) -> str:
-    """Answers releasing, or gone."""
+def release(claim_id: str, how: str = "Reset", command: Sequence[str] = ()) -> str:
+    """Answers releasing, or gone. ``how`` and ``command``: as in SSHMachineConfig."""
     values = _values(id=claim_id, clean_unit=CLEAN_UNIT)
-    text = _PRELUDE + _values(id=claim_id, join_unit=JOIN_UNIT, clean_unit=CLEAN_UNIT) + cleaning.script(reset)
+    text = _PRELUDE + _values(id=claim_id, join_unit=JOIN_UNIT, clean_unit=CLEAN_UNIT) + cleaning.script(how, command)
     return _PRELUDE + values + _data(script=text.encode(), unit=_CLEAN_SERVICE.encode()) + _RELEASE
 
 

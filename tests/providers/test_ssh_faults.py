@@ -20,6 +20,7 @@ from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, 
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import connections, login
 from providers.ssh import provider as looking
+from providers.ssh.config import parse
 from providers.ssh.provider import SSHProvider, _claim_for
 from tests.providers.sshworld import POOL, SECRET, World
 
@@ -126,7 +127,7 @@ async def test_a_claim_that_another_controller_is_about_to_make_is_not_taken_for
     wanted = request()
     await controllers[0].list()
     pool = await controllers[0]._pool()
-    intent = replace(controllers[0]._last["h1"], claim=_claim_for(wanted, "Reset"))
+    intent = replace(controllers[0]._last["h1"], claim=_claim_for(wanted, parse(wanted.config)))
     await controllers[0]._record(pool, intent)
     await controllers[1].list()
     assert world.objects.pool["status"]["hosts"]["h1"]["state"] == "Claimed"

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 HELP = """Ask the autoscaler, or let it scale the node groups of a provider outside.
 
-Exit code 0: told, or stopped as asked; 1: there is no such object, the cluster can't be read, or leadership was lost;
-2: wrong usage.
+Exit code 0: explained, or stopped on request; 1: there is no such object, the cluster can't be read, or leadership was
+lost; 2: wrong usage.
 """
 KINDS = {
     "Pod": ("pod", "pods", "po"),

@@ -31,7 +31,7 @@ def held(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _taken(folder, descriptor) from None
-        with suppress(OSError):  # the number only helps people; a full disk is told by what needs the space
+        with suppress(OSError):  # the number only helps people; what needs the space reports a full disk
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield

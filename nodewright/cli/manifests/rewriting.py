@@ -1,7 +1,7 @@
 """Convert the objects in a text and leave everything else of it as it was written.
 
 Mostly one key gets another name; then only that key is touched and comments stay. Where that can't be enough (text that
-becomes an object), the document is written anew. What can't be converted is passed on as it is and told.
+becomes an object), the document is written anew. What can't be converted is passed on unchanged and reported.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _SERVERS_OWN = (
     "deletionGracePeriodSeconds",
 )
 _REWRITTEN = ("labels", "annotations")
-"""Of the metadata: the ledgers of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
+"""Annotations of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
 
 
 def body_of(obj: Obj, uids: UIDs) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What stands still because somebody or something asked for it: worth a line, no failure.
 
 A fleet that does nothing looks like a broken one: a pause, a partition, a closed budget, a failure domain that rests,
-an autoscaler that nobody runs and two processes that want the same objects are told with since when and what to do.
+an autoscaler that nobody runs and two processes that want the same objects are shown with since when and what to do.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class _Gardener:
         return sorted(shown, key=_revision, reverse=True)
 
     def _machine(self, machine: Obj, alone: bool = False) -> Branch:
-        """Rules of its drain are told of the one that was asked for, and of those that are going."""
+        """Drain rules are shown for the requested Machine and for Machines that are being deleted."""
         status = machine.get("status") or {}
         line = self._line(MACHINE, machine, str(status.get("phase") or "Pending"), ())
         if line.mood is Mood.BAD and not line.reason:

@@ -18,7 +18,7 @@ from nodewright.runtime.cache.store import Change, Store
 _log = structlog.get_logger("nodewright.cache")
 _DAWN = datetime.min.replace(tzinfo=UTC)
 Listener = Callable[[Change, bool], None]
-"""Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
+"""Called with each change after it is in the store; the flag says that it came from a list (start or relist)."""
 
 
 class Completeness(Protocol):

@@ -23,7 +23,7 @@ PAUSE = 60.0
 
 
 class Sweeper:
-    """``removes``: remove proven orphans; else they are only told. ``run`` until cancelled."""
+    """``removes``: remove proven orphans; else they are only reported. ``run`` until cancelled."""
 
     def __init__(self, cache: Cache, hosts: HostDirectory, now: Callable[[], datetime], removes: bool) -> None:
         self._cache = cache
