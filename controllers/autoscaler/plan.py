@@ -10,6 +10,7 @@ from controllers.autoscaler import memory
 from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.gang_growth import plan_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
@@ -64,8 +65,11 @@ def decide(cluster: ClusterState) -> Decision:
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    waits = projected.unschedulable or projected.gangs
-    scale_up = plan_scale_up(cluster, projected, resting=backoffs) if waits else ScaleUp()
+    scale_up = ScaleUp()
+    if projected.gangs:
+        scale_up = plan_with_gangs(cluster, projected, groups=backoffs)
+    elif projected.unschedulable:
+        scale_up = plan_scale_up(cluster, projected, resting=backoffs)
     gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
     scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
     left = any(victim.node for victim in scale_down.victims)

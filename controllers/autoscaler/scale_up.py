@@ -29,7 +29,7 @@ from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
-_MOST_EXPLAINED = 20
+MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
 
 
@@ -66,15 +66,12 @@ class ScaleUp:
 def plan_scale_up(
     cluster: ClusterState, projected: ProjectedCluster, *, resting: Mapping[str, Backoff], explained: bool = True
 ) -> ScaleUp:
-    """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
+    """For single pods. The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left
+    without why.
+    """
     growth = Growth(cluster, projected, resting)
-    if projected.gangs:
-        from controllers.autoscaler.gang_growth import grow_in_turn  # noqa: PLC0415 - it stands above
-
-        grow_in_turn(growth, cluster, projected)
-    else:
-        growth.run(projected.unschedulable)
-    return growth.result(_MOST_EXPLAINED if explained else 0)
+    growth.run(projected.unschedulable)
+    return growth.result(MOST_EXPLAINED if explained else 0)
 
 
 class Growth:
