@@ -280,8 +280,11 @@ PAUSED_ANNOTATION: Final = "nodewright.dev/paused"
 """On any of our objects, any value: controllers leave it alone."""
 CAPI_PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 """CAPI and CA (hard-coded): the same; the CA hides a paused node group."""
-PAUSED_ANNOTATIONS: Final = (PAUSED_ANNOTATION, CAPI_PAUSED_ANNOTATION)
-"""Either pauses an object."""
+MOVING_ANNOTATION: Final = "nodewright.dev/moving"
+"""On an object that ``nodewright move`` copies, at the source and at the target: the move's id. Pauses it like
+PAUSED_ANNOTATION; the command takes it away."""
+PAUSED_ANNOTATIONS: Final = (MOVING_ANNOTATION, PAUSED_ANNOTATION, CAPI_PAUSED_ANNOTATION)
+"""Any of them pauses an object."""
 TOUCHED_ANNOTATION: Final = "nodewright.dev/touched"
 """On a MachineSet: written only to learn whether a decided size was applied."""
 RESTARTED_AT_ANNOTATION: Final = "nodewright.dev/restartedAt"

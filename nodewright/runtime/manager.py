@@ -318,7 +318,9 @@ async def run_controllers(
             lease = options.leader_election
             keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
             leadership = LeaseLeadership(keeper, lease, options.now)
-        kubelets = _simulated_kubelets(options) if _plays_kubelets(options) else None
+        kubelets = (
+            _simulated_kubelets(options, lambda: manager.hosts.management_cluster) if _plays_kubelets(options) else None
+        )
         manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
         if on_manager is not None:
             on_manager(manager)
@@ -364,10 +366,10 @@ def _plays_kubelets(options: RunOptions) -> bool:
     return options.simulated_kubelets and makes_hosts
 
 
-def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:
+def _simulated_kubelets(options: RunOptions, mark: Callable[[], str]) -> SimulatedKubelets:
     from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
 
-    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now)
+    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now, mark)
 
 
 def _nobody() -> None:

@@ -244,6 +244,22 @@ class ShowsConsole(Protocol):
         """
 
 
+@runtime_checkable
+class RebindsHosts(Protocol):
+    """A provider whose hosts can be handed to a Machine of another management cluster (docs/adr/0027). Optional.
+
+    Without it the Machines of the provider can't be moved.
+    """
+
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        """Make ``host`` the one of ``new`` if it is that of ``old``: its UID and its management cluster change, nothing
+        else does, and nothing on it is restarted. Nothing is done to one that is that of ``new`` already.
+
+        Raises ``ProviderError``: Conflict if it is that of another Machine or another management cluster, or if ``new``
+        has another host; NotFound if there is no such host.
+        """
+
+
 class Provider(Protocol):
     """One scope (account, region, project) of one provider. All methods raise ``ProviderError``."""
 

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from providers.base.contract import HostRequest
+from providers.base.contract import HostIdentity, HostRequest
 
-_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command")
+_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet")
 """Fields that claims of earlier versions have not."""
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
@@ -30,6 +30,8 @@ class Claim:
     created_at: str
     release: str = "Reset"
     release_command: str = ""
+    kubelet: str = ""
+    """Version that was asked for, without v."""
     kept_hash: str = ""
     fixed_hash: str = ""
     pods_hash: str = ""
@@ -38,10 +40,25 @@ class Claim:
         """One line."""
         return json.dumps(asdict(self), sort_keys=True)
 
+    def is_of(self, identity: HostIdentity) -> bool:
+        """A claim without a mark was made before there were any."""
+        marks = {self.management_cluster, identity.management_cluster}
+        return self.machine_uid == identity.machine_uid and (len(marks) == 1 or not self.management_cluster)
+
+    def rebound(self, identity: HostIdentity) -> Claim:
+        """The same claim, as that of another Machine object."""
+        return replace(
+            self,
+            machine_uid=identity.machine_uid,
+            namespace=identity.namespace,
+            machine=identity.name,
+            management_cluster=identity.management_cluster,
+        )
+
     def changed_to(self, request: HostRequest) -> Claim:
         """The claim once the host is as ``request`` asks for."""
         hashes = {name: getattr(request, name) for name in ("spec_hash", "kept_hash", "fixed_hash", "pods_hash")}
-        return replace(self, **hashes)
+        return replace(self, **hashes, kubelet=request.versions.kubelet)
 
     def command(self) -> tuple[str, ...]:
         """Words of ``release_command``; () where it is none: the host may say what it likes."""

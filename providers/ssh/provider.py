@@ -16,6 +16,7 @@ from api.sshhostpool import SSHHost
 from providers.base.contract import (
     BOOTSTRAP_DATA,
     Host,
+    HostIdentity,
     HostRequest,
     NeedsDrain,
     NeedsReplacement,
@@ -143,6 +144,32 @@ class SSHProvider:
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))
         return answer
+
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        """The claim on the host is written anew under its lock; its id stays, and so do all steps that run there."""
+        pool = await self._pool()
+        name, _, claim_id = host.id.partition("/")
+        if name not in pool.hosts:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"SSHHostPool {pool.name} has no host {name} any more")
+        found = await self._look(pool, pool.hosts[name])
+        if found.trouble:
+            raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
+        if found.claim is None or found.claim.id != claim_id or found.releasing:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"host {name} has no claim {claim_id} any more")
+        if found.claim.is_of(new):
+            return
+        if not found.claim.is_of(old):
+            raise ProviderError(ErrorClass.CONFLICT, f"host {name} is not that of Machine {old.namespace}/{old.name}")
+        other = next((one for one in await self._look_over(pool) if one.claim and one.claim.is_of(new)), None)
+        if other is not None:
+            raise ProviderError(ErrorClass.CONFLICT, f"Machine {new.namespace}/{new.name} has host {other.host.name}")
+        claim = found.claim.rebound(new)
+        answer = await self._run(
+            pool, found.host, remote.rebind(claim_id, old.machine_uid, claim.text()), step="rebind"
+        )
+        if Claim.read(answer.get("claim", "")) != claim:
+            raise ProviderError(ErrorClass.CONFLICT, f"the claim on host {name} was changed meanwhile")
+        self._noted(replace(found, claim=claim))
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -322,6 +349,7 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         kept_hash=request.kept_hash,
         fixed_hash=request.fixed_hash,
         pods_hash=request.pods_hash,
+        kubelet=request.versions.kubelet,
     )
 
 
