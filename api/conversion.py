@@ -15,7 +15,7 @@ from typing import Any, Literal
 from api.providerconfig import ProviderConfig, ProviderConfigError, find, holder
 
 Field = Literal["providerConfig", "providerSpec"]
-OF_REQUESTS = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
+OF_REQUESTS: Mapping[str, str] = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
 """Fields of a ProvisioningRequest's spec as its proposal spelt them \u2192 as they are served."""
 
 
@@ -42,9 +42,9 @@ def convert_request(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     spec = obj.get("spec")
     if not isinstance(spec, Mapping) or not OF_REQUESTS.keys() & spec.keys():
         return obj
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for field, value in spec.items():
-        name = OF_REQUESTS.get(field, field)
+        name = OF_REQUESTS.get(field) or field
         if name == field or name not in spec:
             found[name] = value
     return {**obj, "spec": found}
