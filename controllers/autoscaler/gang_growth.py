@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.gang_placement import domains_of, unplaced
 from controllers.autoscaler.gang_rollback import resting
-from controllers.autoscaler.gang_seats import domains_of, without_room
 from controllers.autoscaler.gangs import Gang, in_turn, within
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.scale_up import MOST_EXPLAINED, Growth, Left, ScaleUp
@@ -75,7 +75,7 @@ class _Whole:
     def _run(self, gang: Gang, attempt: _Try) -> bool:
         snapshot = self.projected.snapshot
         groups = within(attempt.pods, snapshot.classes, topology=gang.topology, domain=attempt.domain)
-        left = without_room(snapshot, groups)
+        left = unplaced(snapshot, groups)
         for part in self._choosy_first(left) if attempt.choosy_first else [left]:
             self.growth.take(part)
             while self.growth.left and self.growth.step():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
-from controllers.autoscaler.gang_seats import seat
+from controllers.autoscaler.gang_placement import place_whole
 from controllers.autoscaler.gangs import Gang, single
 from controllers.autoscaler.health import arriving, upcoming
 from controllers.autoscaler.reservations import Reservation, reserve_all
@@ -76,7 +76,7 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
     headroom = snapshot.free(PODS).copy()
     pending = sorted(cluster.workload.pending, key=_size, reverse=True)
     gangs = cluster.workload.gangs
-    unschedulable, waiting = _seated(snapshot, pending, gangs) if pending else ((), ())
+    unschedulable, waiting = _placed(snapshot, pending, gangs) if pending else ((), ())
     taken = np.flatnonzero(snapshot.free(PODS)[: len(cluster.workload.nodes)] < headroom[: len(cluster.workload.nodes)])
     awaiting = frozenset(cluster.workload.nodes[row].name for row in taken)
     return ProjectedCluster(
@@ -92,7 +92,7 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
     )
 
 
-def _seated(
+def _placed(
     snapshot: Snapshot, pending: Sequence[PodInfo], gangs: Sequence[Gang]
 ) -> tuple[tuple[Group, ...], tuple[Gang, ...]]:
     """Pods and gangs without room; the others are in the snapshot. Of equal priority gangs go first: a single pod more
@@ -104,7 +104,7 @@ def _seated(
     waiting: list[Gang] = []
     singles = single(pending, gangs)
     for priority in sorted({each.priority for each in gangs} | {pod.kind.priority for pod in singles}, reverse=True):
-        waiting += [gang for gang in gangs if gang.priority == priority and not seat(snapshot, gang)]
+        waiting += [gang for gang in gangs if gang.priority == priority and not place_whole(snapshot, gang)]
         same = [pod for pod in singles if pod.kind.priority == priority]
         left += filter_schedulable(snapshot, same).unschedulable
     return tuple(left), tuple(waiting)

@@ -14,7 +14,7 @@ _MOST_DOMAINS = 50
 """Values of the label that are tried; trying one costs as much as a gang without a wish."""
 
 
-def seat(snapshot: Snapshot, gang: Gang) -> bool:
+def place_whole(snapshot: Snapshot, gang: Gang) -> bool:
     """Put as many of its pods as it needs into the snapshot, or none."""
     if not gang.pods:
         return True
@@ -24,14 +24,14 @@ def seat(snapshot: Snapshot, gang: Gang) -> bool:
         for domain in domains_of(gang, snapshot.nodes):
             snapshot.fork()
             groups = within(pods, snapshot.classes, topology=gang.topology, domain=domain)
-            if not without_room(snapshot, groups):
+            if not unplaced(snapshot, groups):
                 snapshot.commit()
                 return True
             snapshot.revert()
     return False
 
 
-def without_room(snapshot: Snapshot, groups: Iterable[Group]) -> list[Group]:
+def unplaced(snapshot: Snapshot, groups: Iterable[Group]) -> list[Group]:
     """Pods that find no place in the snapshot; the others are there afterwards. Big ones go first."""
     left = []
     for group in sorted(groups, key=_size, reverse=True):
