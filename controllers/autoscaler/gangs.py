@@ -197,12 +197,12 @@ def within(pods: Iterable[PodInfo], classes: Classes, *, topology: str = "", dom
     if not domain:
         return classes.group(pods)
     narrowed: dict[PodKind, PodKind] = {}
-    wish = Requirement(topology, Operator.IN, (domain,))
+    same_place = Requirement(topology, Operator.IN, (domain,))
     found = []
     for pod in pods:
         kind = narrowed.get(pod.kind)
         if kind is None:
-            demand = replace(pod.kind.demand, node_selector=(*pod.kind.demand.node_selector, wish))
+            demand = replace(pod.kind.demand, node_selector=(*pod.kind.demand.node_selector, same_place))
             kind = narrowed[pod.kind] = replace(pod.kind, demand=demand)
         found.append(pod._replace(kind=kind))
     return classes.group(found)
