@@ -13,6 +13,7 @@ from typing import Any
 from api import names
 from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
+from controllers.autoscaler.gangs import Gang, read_gangs
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.objects import GroupObjects as GroupObjects  # noqa: PLC0414 - readers import them from here
 from controllers.autoscaler.objects import Objects as Objects  # noqa: PLC0414 - likewise
@@ -116,6 +117,7 @@ class Workload:
     ``starting``: names of ``nodes`` that are shown as they will be, and take no pods yet.
 
     ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``namespaces``: name → labels.
+    ``gangs``: those of ``pending`` that are of use only together.
     """
 
     nodes: tuple[NodeInfo, ...] = ()
@@ -126,6 +128,7 @@ class Workload:
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
+    gangs: tuple[Gang, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +221,7 @@ def read_cluster(
             budgets=tuple(read_budget(budget) for budget in objects.workload.budgets),
             namespaces={each["metadata"]["name"]: labels_of(each) for each in objects.workload.namespaces},
             protected={name: why for name, node in ready.items() if (why := _protection(node))},
+            gangs=_gangs(objects.workload, pending=pending, nodes=nodes),
         ),
         health=replace(health, total=len(objects.workload.nodes), ready=len(ready), unready=unready),
         requests=_requests(objects),
@@ -227,6 +231,12 @@ def read_cluster(
 
 def _as_started(node: NodeInfo, *, startup: Startup, awaited: Mapping[str, GroupState]) -> NodeInfo:
     return startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
+
+
+def _gangs(workload: WorkloadObjects, *, pending: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> tuple[Gang, ...]:
+    if not any(workload.pod_groups.values()):
+        return ()
+    return read_gangs(workload.pod_groups, workload.pods, pending=pending, nodes=nodes)
 
 
 def _requests(objects: Objects) -> tuple[Request, ...]:

@@ -104,7 +104,9 @@ def _waiting(observed: Observed, decision: Decision, *, key: Key) -> Iterator[An
             return
     for left in decision.scale_up.left:
         if any(_is(pod, key) for pod in left.pods):
-            if left.why:
+            if left.gang:
+                yield Answer(f"stays pending: {left.gang}", tuple(Answer(f"{g}: {why}") for g, why in left.why.items()))
+            elif left.why:
                 yield from refused(observed.cluster, left)
             else:
                 yield Answer("stays pending: there is no group, or too many pods of other kinds wait to say more")

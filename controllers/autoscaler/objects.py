@@ -37,6 +37,8 @@ class WorkloadObjects:
     namespaces: Sequence[Obj] = ()
     csi_nodes: Sequence[Obj] = ()
     book: VolumeBook | None = None
+    pod_groups: Mapping[str, Sequence[Obj]] = field(default_factory=dict)
+    """By API, as ``--gangs`` names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

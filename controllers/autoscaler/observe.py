@@ -18,6 +18,7 @@ from controllers.autoscaler.cluster_state import (
     WorkloadObjects,
     read_cluster,
 )
+from controllers.autoscaler.gangs import APIS
 from controllers.autoscaler.offers import Offers, read_offers
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
@@ -162,7 +163,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
     shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
     objects = Objects(
         groups=_group_objects(view, candidates, apart=apart, shapes=shapes),
-        workload=workload_of(view),
+        workload=workload_of(view, options.growth.gangs),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         reader=reader or Reader(),
@@ -244,7 +245,8 @@ def _group_objects(
     )
 
 
-def workload_of(view: View) -> WorkloadObjects:
+def workload_of(view: View, gangs: Iterable[str] = ()) -> WorkloadObjects:
+    """``gangs``: APIs of groups of pods."""
     return WorkloadObjects(
         nodes=view.all(NODE),
         pods=view.all(POD),
@@ -253,6 +255,7 @@ def workload_of(view: View) -> WorkloadObjects:
         namespaces=view.all(NAMESPACE),
         csi_nodes=view.all(CSI_NODE),
         book=_book(view),
+        pod_groups={name: view.all(APIS[name].kind) for name in gangs},
     )
 
 

@@ -46,6 +46,8 @@ class GrowthOptions:
     startup_taints: tuple[str, ...] = ()
     own_groups: int = 0
     """Groups of its own making that there may be at a time; 0: it makes none."""
+    gangs: tuple[str, ...] = ()
+    """APIs whose groups of pods get all of their Nodes or none (``gangs.APIS``)."""
 
 
 @dataclass(frozen=True, slots=True)

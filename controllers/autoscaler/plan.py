@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.gang_growth import plan_with_gangs
+from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
@@ -57,13 +60,18 @@ def decide(cluster: ClusterState) -> Decision:
     before = cluster.memory
     if trouble := unhealthy(cluster):
         return Decision(
-            memory=Memory(unneeded={}, backoffs=before.backoffs, grown=before.grown, shrunk_at=before.shrunk_at),
+            memory=replace(before, unneeded={}),
             frozen=trouble,
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up = plan_scale_up(cluster, projected, resting=backoffs) if projected.unschedulable else ScaleUp()
-    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added))
+    scale_up = ScaleUp()
+    if projected.gangs:
+        scale_up = plan_with_gangs(cluster, projected, groups=backoffs)
+    elif projected.unschedulable:
+        scale_up = plan_scale_up(cluster, projected, resting=backoffs)
+    gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
+    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
     left = any(victim.node for victim in scale_down.victims)
     return Decision(
         memory=Memory(
@@ -71,6 +79,7 @@ def decide(cluster: ClusterState) -> Decision:
             backoffs=backoffs,
             grown=_additions(cluster, scale_up),
             shrunk_at=cluster.now if left else before.shrunk_at,
+            gangs=gangs.records,
         ),
         scale_up=scale_up,
         scale_down=scale_down,

@@ -133,9 +133,9 @@ def _events(observed: Observed, decision: Decision, problems: dict[Ref, tuple[Re
 def _left(decision: Decision) -> Iterator[Event]:
     previous = 0
     for left in decision.scale_up.left:
-        if not left.why:
+        if not left.why and not left.gang:
             continue
-        why = "; ".join(f"{group}: {reason}" for group, reason in left.why.items())
+        why = "; ".join(filter(None, [left.gang, *(f"{group}: {reason}" for group, reason in left.why.items())]))
         for pod in left.pods[: MOST_EVENTS - previous]:
             previous += 1
             yield Event(ref_of_pod(pod), "Normal", "NotTriggerScaleUp", why[:_LONGEST])

@@ -7,8 +7,9 @@ still left are asked for again, until no group helps any more. (The Cluster Auto
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.balancing import alike, balance
@@ -21,14 +22,14 @@ from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
-from controllers.scheduling.classes import PodClass
+from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
-_MOST_EXPLAINED = 20
+MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
 
 
@@ -46,6 +47,8 @@ class Left:
 
     pods: tuple[PodInfo, ...]
     why: Mapping[str, str]
+    gang: str = ""
+    """Why the gang that they are of gets no Node at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +59,24 @@ class ScaleUp:
     helped: tuple[Helped, ...] = ()
     left: tuple[Left, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    for_gangs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Gang \u2192 group \u2192 new Nodes, of those that got all they need."""
 
 
 def plan_scale_up(
     cluster: ClusterState, projected: ProjectedCluster, *, resting: Mapping[str, Backoff], explained: bool = True
 ) -> ScaleUp:
-    """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
-    growth = _Growth(cluster, projected, resting)
-    while growth.left and growth.step():
-        pass
-    return growth.result(_MOST_EXPLAINED if explained else 0)
+    """For single pods. The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left
+    without why.
+    """
+    growth = Growth(cluster, projected, resting)
+    growth.run(projected.unschedulable)
+    return growth.result(MOST_EXPLAINED if explained else 0)
 
 
-class _Growth:
+class Growth:
+    """Groups that grow, one choice after the other; what was added stays added."""
+
     def __init__(self, cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff]) -> None:
         self._cluster = cluster
         self._projected = projected
@@ -76,14 +84,50 @@ class _Growth:
         self._allowance = ResourceLimits(cluster, projected)
         self._groups = {state.id: state.group for state in cluster.all_groups}
         self._states = {state.id: state for state in cluster.all_groups}
-        self.left: dict[PodClass, list[PodInfo]] = {
-            group.pod_class: list(group.pods) for group in projected.unschedulable
-        }
+        self.left: dict[PodClass, list[PodInfo]] = {}
+        self._over: dict[PodClass, list[PodInfo]] = {}
+        self._gangs_left: list[Left] = []
+        self._for_gangs: dict[str, dict[str, int]] = {}
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates: dict[object, Estimate] = {}
         """Estimates of this step, by template: many groups differ in nothing that matters."""
+
+    def run(self, groups: Iterable[Group]) -> None:
+        """Until no group helps any of the pods any more."""
+        self.take(groups)
+        while self.left and self.step():
+            pass
+        for pod_class, pods in self.left.items():
+            self._over.setdefault(pod_class, []).extend(pods)
+        self.left = {}
+
+    def take(self, groups: Iterable[Group]) -> None:
+        self.left = {}
+        for group in groups:
+            self.left.setdefault(group.pod_class, []).extend(group.pods)
+
+    def mark(self) -> tuple[Any, ...]:
+        """To go back to with ``back``; the snapshot is the caller's to fork."""
+        return dict(self._groups), Counter(self._added), len(self._helped), self._allowance.copy(), dict(self._skipped)
+
+    def back(self, mark: tuple[Any, ...]) -> None:
+        groups, added, helped, allowance, skipped = mark
+        self._groups, self._added, self._allowance, self._skipped = groups, added, allowance, skipped
+        del self._helped[helped:]
+        self.left = {}
+
+    def added_since(self, mark: tuple[Any, ...]) -> dict[str, int]:
+        return {name: count - mark[1][name] for name, count in self._added.items() if count > mark[1][name]}
+
+    def got(self, gang: str, added: Mapping[str, int]) -> None:
+        """All of the gang has room now."""
+        self._for_gangs[gang] = dict(added)
+
+    def waits(self, left: Left) -> None:
+        """A gang that gets nothing."""
+        self._gangs_left.append(left)
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
@@ -103,10 +147,16 @@ class _Growth:
         return True
 
     def result(self, explained: int) -> ScaleUp:
-        left = []
-        for position, (pod_class, pods) in enumerate(self.left.items()):
-            left.append(Left(tuple(pods), self._refusals(pod_class) if position < explained else {}))
-        return ScaleUp(added=dict(self._added), helped=tuple(self._helped), left=tuple(left), skipped=self._skipped)
+        left = list(self._gangs_left)
+        for position, (pod_class, pods) in enumerate(self._over.items()):
+            left.append(Left(tuple(pods), self.refusals(pod_class) if position < explained else {}))
+        return ScaleUp(
+            added=dict(self._added),
+            helped=tuple(self._helped),
+            left=tuple(left),
+            skipped=self._skipped,
+            for_gangs=self._for_gangs,
+        )
 
     def _option(self, state: GroupState) -> Option | None:
         template = state.template
@@ -258,7 +308,7 @@ class _Growth:
         self.left = {pod_class: pods for pod_class, pods in self.left.items() if pods}
         return tuple(seated)
 
-    def _refusals(self, pod_class: PodClass) -> dict[str, str]:
+    def refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
         there = self._projected.snapshot.occupied()
         found = {}

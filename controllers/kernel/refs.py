@@ -63,6 +63,11 @@ STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", n
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 POD_TEMPLATE = Kind("", "v1", "PodTemplate", "podtemplates")
 PROVISIONING_REQUEST = Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests")
+POD_GROUP_ALPHA2 = Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups")
+POD_GROUP_ALPHA3 = Kind("scheduling.k8s.io", "v1alpha3", "PodGroup", "podgroups")
+POD_GROUP = Kind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
+COSCHEDULING_POD_GROUP = Kind("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")
+VOLCANO_POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 VOLUME_ATTACHMENT = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 WORKLOAD_KINDS = frozenset(
@@ -78,6 +83,11 @@ WORKLOAD_KINDS = frozenset(
         STORAGE_CLASS,
         CSI_NODE,
         VOLUME_ATTACHMENT,
+        POD_GROUP_ALPHA2,
+        POD_GROUP_ALPHA3,
+        POD_GROUP,
+        COSCHEDULING_POD_GROUP,
+        VOLCANO_POD_GROUP,
         LEASE,
         CERTIFICATE_SIGNING_REQUEST,
         SERVICE,

@@ -151,7 +151,7 @@ class _Trial:
         snapshot, world = self.world.projected.snapshot, self.world
         reservation = reserve(snapshot, self.pods, snapshot.rows)
         for groups in in_order(self._groups(reservation.short)):
-            projected = replace(world.projected, unschedulable=tuple(groups))
+            projected = replace(world.projected, unschedulable=tuple(groups), gangs=())
             growing = plan_scale_up(world.cluster, projected, resting=self.resting, explained=False)
             if growing.left:
                 return NotFound(self._why(growing, world))

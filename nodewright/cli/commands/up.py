@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -13,6 +14,8 @@ import typer
 
 from nodewright.cli import trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.embedded.folder import DETACHED
+from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
@@ -29,6 +32,8 @@ Prints a line that starts with `ready` once kubectl works, and serves until SIGT
 folder: started again, everything goes on where it was. Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
 """
 
+START_SECONDS = 90.0
+"""How long `--detach` waits for the ready line."""
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
@@ -60,6 +65,9 @@ class PlaneFlags:
         ),
     ] = False
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return once it is ready; `nodewright down` stops it.")
+    ] = False
     web: Annotated[bool, typer.Option("--web/--no-web", help="Show the fleet in a browser, on loopback.")] = True
     web_port: Annotated[
         int, typer.Option("--web-port", metavar="N", min=0, max=65535, help="Port of the web view; 0: a free one.")
@@ -122,6 +130,9 @@ def command(
 
     must_scale(autoscaler, plane.scale)
     trusted.template_kinds()
+    if plane.detach and DETACHED not in os.environ:
+        _start_in_background(plane)
+        return
     nodes = None
     if not plane.no_controllers:  # a plane alone starts sooner without what controllers need
         trusted.take_effect()
@@ -132,6 +143,16 @@ def command(
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
         web = plane.web_port if plane.web and not plane.no_controllers else None
         asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler), web))
+
+
+def _start_in_background(plane: PlaneFlags) -> None:
+    """Raises CliError (usage) for a plane in memory, whose kubeconfig nobody would find, and if it does not start."""
+    from nodewright.cli.embedded.detached import LOG, start  # noqa: PLC0415
+
+    if plane.folder is None:
+        raise CliError("--detach needs a data folder", "Leave --in-memory out", USAGE)
+    say("\n".join(start(plane.folder, START_SECONDS)))
+    say(f"  nodewright down{f' --data-dir {plane.data_dir}' if plane.data_dir else ''}    # log: {plane.folder / LOG}")
 
 
 def _session_options(

@@ -193,6 +193,10 @@ class HostDirectory:
             found.append(HostList(scope.name, scope.listing.hosts(), moment, scope.list_problem))
         return tuple(found)
 
+    def paused(self) -> Mapping[str, str]:
+        """Why calls pause after failures, by scope; those whose calls go on are left out."""
+        return {scope.name: scope.pause for scope in self._scopes.values() if scope.pause}
+
     def remove(self, orphan: Orphan) -> bool:
         """Start to remove a host that no Machine knows. False: not now."""
         host = orphan.host

@@ -141,6 +141,13 @@ class Scope:
         return self._creating.total() + len(self.listing.pending) >= self._options.hosts_in_flight
 
     @property
+    def pause(self) -> str:
+        """Why calls pause after failures; "" if they don't."""
+        if self._breaker.error is None or not self._breaker.is_open(self._time()):
+            return ""
+        return f"calls pause: {self._breaker.error.error_class}: {self._breaker.error.message}"
+
+    @property
     def calls(self) -> int:
         """Calls that run or wait."""
         return len(self._in_flight)

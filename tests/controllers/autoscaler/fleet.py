@@ -20,6 +20,7 @@ from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, key_of
 from providers.base.contract import Shape
 
 Obj = dict[str, Any]
+GANGS = "scheduling.k8s.io/v1alpha2"
 ZONE = "topology.kubernetes.io/zone"
 START = datetime(2026, 6, 1, tzinfo=UTC)
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -41,6 +42,7 @@ class Fleet:
     others: dict[str, list[Obj]] = field(default_factory=dict)
     offered: list[OfferedClass] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    pod_groups: dict[str, dict[str, Obj]] = field(default_factory=dict)
     made: int = 0
 
     def group(self, name: str, least: int = 0, most: int = 10, **capacity: str) -> Obj:
@@ -92,6 +94,23 @@ class Fleet:
             body["spec"]["nodeName"] = node
         self.pods[name] = body
         return body
+
+    def gang(
+        self, name: str, count: int, cpu: str = "1", *, least: int | None = None, zone: bool = False, **spec: Any
+    ) -> Obj:
+        """A PodGroup of Kubernetes 1.36 with its pods."""
+        wish = {"schedulingConstraints": {"topology": [{"key": ZONE}]}} if zone else {}
+        policy = {"gang": {"minCount": count if least is None else least}}
+        created = format_time(START + timedelta(seconds=len(self.pod_groups.get(GANGS, {}))))
+        meta = {"namespace": "default", "name": name, "uid": f"pg-{name}", "creationTimestamp": created}
+        group = {"metadata": meta, "spec": {"schedulingPolicy": policy, **wish}}
+        self.pod_groups.setdefault(GANGS, {})[name] = group
+        for index in range(count):
+            self.pod(f"{name}-{index}", cpu, schedulingGroup={"podGroupName": name}, **spec)
+        return group
+
+    def bound(self, gang: str) -> int:
+        return sum(1 for name, pod in self.pods.items() if name.startswith(f"{gang}-") and pod["spec"].get("nodeName"))
 
     def come(self, count: int, cpu: str) -> None:
         """Pods of names that were never used."""
@@ -158,9 +177,17 @@ class Fleet:
         self.schedule()
 
     def schedule(self) -> None:
-        for pod in self.pods.values():
-            if not pod["spec"].get("nodeName"):
+        """A gang as a whole or not at all, as kube-scheduler does it."""
+        for gang in ("", *self.pod_groups.get(GANGS, {})):
+            mine = [pod for pod in self.pods.values() if _gang_of(pod) == gang]
+            least = self.pod_groups[GANGS][gang]["spec"]["schedulingPolicy"]["gang"]["minCount"] if gang else 0
+            new = [pod for pod in mine if not pod["spec"].get("nodeName")]
+            for pod in new:
                 pod["spec"]["nodeName"] = next((name for name in sorted(self.nodes) if self._fits(pod, name)), "")
+            if sum(1 for pod in mine if pod["spec"].get("nodeName")) < least:
+                for pod in new:
+                    pod["spec"]["nodeName"] = ""
+            for pod in new:
                 pod["status"]["conditions"] = [] if pod["spec"]["nodeName"] else [UNSCHEDULABLE]
 
     def observed(self) -> ClusterState:
@@ -175,6 +202,7 @@ class Fleet:
                 pods=tuple(self.pods.values()),
                 daemon_sets=tuple(self.others.get("daemon_sets", ())),
                 budgets=tuple(self.others.get("budgets", ())),
+                pod_groups={name: tuple(groups.values()) for name, groups in self.pod_groups.items()},
             ),
         )
         memory = read(self.text) if self.text else Memory()
@@ -245,6 +273,10 @@ class Fleet:
         if not selector.items() <= self.nodes[node]["metadata"]["labels"].items():
             return False
         return used + _cpu(pod) <= float(self.nodes[node]["status"]["allocatable"]["cpu"])
+
+
+def _gang_of(pod: Obj) -> str:
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName", ""))
 
 
 def _cpu(pod: Obj) -> float:
