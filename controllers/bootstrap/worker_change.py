@@ -40,14 +40,17 @@ while IFS= read -r path; do
   printf '%s' "$wanted" | grep -qxF -e "$path" || { rm -f "$path" && echo "$path was removed"; }
 done < "$listed"
 """
-_RERUN: Final = """#!/bin/sh
+_RERUN: Final = r"""#!/bin/sh
+systemctl daemon-reload
+wanted=$(systemctl show --property=ExecStart --value containerd.service | sed -n 's/^{ path=\([^ ;]*\).*/\1/p')
 pid=$(systemctl show --property=MainPID --value containerd.service)
-case $(readlink "/proc/$pid/exe") in
-  *" (deleted)" | '') systemctl daemon-reload && systemctl restart containerd.service ;;
-  *) echo "it runs already" ;;
-esac
+if [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$wanted")" ]; then
+  echo "it runs already"
+else
+  systemctl restart containerd.service
+fi
 """
-"""A program that was replaced on the disk still runs as it was."""
+"""One that was replaced on the disk still runs as it was, and one with another unit from another place."""
 
 
 def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:

@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "bootstrap": "Make the data with which hosts join a cluster as Nodes",
     "plan": "Dry run: what the controllers would do now, and why",
     "status": "Show the whole fleet: what there is, who decides, and only what is wrong",
+    "ui": "Show the fleet in a browser, live and read-only",
     "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "logs": "Tell the story of a Machine: events, conditions and calls of its provider by time",
     "explain": "Show the fields of a provider's configuration: type, default, what they mean",

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from providers.base.contract import HostIdentity, HostRequest
 
-_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command")
+_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet")
 """Fields that claims of earlier versions have not."""
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
@@ -30,6 +30,8 @@ class Claim:
     created_at: str
     release: str = "Reset"
     release_command: str = ""
+    kubelet: str = ""
+    """Version that was asked for, without v."""
     kept_hash: str = ""
     fixed_hash: str = ""
     pods_hash: str = ""
@@ -56,7 +58,7 @@ class Claim:
     def changed_to(self, request: HostRequest) -> Claim:
         """The claim once the host is as ``request`` asks for."""
         hashes = {name: getattr(request, name) for name in ("spec_hash", "kept_hash", "fixed_hash", "pods_hash")}
-        return replace(self, **hashes)
+        return replace(self, **hashes, kubelet=request.versions.kubelet)
 
     def command(self) -> tuple[str, ...]:
         """Words of ``release_command``; () where it is none: the host may say what it likes."""

@@ -130,6 +130,7 @@ fi
 rm -f "$home/claim" # from here on the host is another one's to claim, as soon as this script gives the lock back
 systemctl disable --quiet "$clean_unit" > /dev/null 2>&1
 rm -f "$home/before" "$units/$clean_unit" "$home/clean.sh" "$home/releasing" "$home/commanded" "$home/rebooting"
+rm -f "$home/kubelet"
 """
 
 

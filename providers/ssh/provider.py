@@ -349,6 +349,7 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         kept_hash=request.kept_hash,
         fixed_hash=request.fixed_hash,
         pods_hash=request.pods_hash,
+        kubelet=request.versions.kubelet,
     )
 
 

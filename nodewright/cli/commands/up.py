@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,6 +60,10 @@ class PlaneFlags:
         ),
     ] = False
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Show the fleet in a browser, on loopback.")] = True
+    web_port: Annotated[
+        int, typer.Option("--web-port", metavar="N", min=0, max=65535, help="Port of the web view; 0: a free one.")
+    ] = 0
     scale: Annotated[
         bool, typer.Option("--autoscaler", help="Run the autoscaler too; it reads a good deal more of the cluster.")
     ] = False
@@ -125,7 +130,8 @@ def command(
         from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
-        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler)))
+        web = plane.web_port if plane.web and not plane.no_controllers else None
+        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler), web))
 
 
 def _session_options(
@@ -149,7 +155,8 @@ def _session_options(
     )
 
 
-async def _serve(desired: SessionOptions) -> None:
+async def _serve(desired: SessionOptions, web: int | None) -> None:
+    """``web``: the port of the web view; None: none is served."""
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
@@ -157,14 +164,28 @@ async def _serve(desired: SessionOptions) -> None:
     started = time.monotonic()
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with session(desired, stop) as running:
+    async with session(desired, stop) as running, AsyncExitStack() as stack:
         if not stop.is_set():
             say("\n".join(_greeting(running, desired, time.monotonic() - started)))
+            if web is not None:
+                say("\n".join(("", *(await _web_view(stack, running, web)))))
             settle_in()
         await running.until_stopped()
         say("stopping")
     kept = f"; start it again with the same --data-dir to go on ({desired.data_dir})" if desired.data_dir else ""
     say(f"stopped{kept}")
+
+
+async def _web_view(stack: AsyncExitStack, running: Session, port: int) -> list[str]:
+    """Serve it; nothing is read of the plane before somebody looks. What can't be served is told, and no more."""
+    from nodewright.cli.web.listening import Asked, listener_of  # noqa: PLC0415
+    from nodewright.cli.web.serving import lines, web_server  # noqa: PLC0415
+
+    try:
+        server = await stack.enter_async_context(web_server(running.connection, listener_of(Asked(port=port))))
+    except OSError as error:
+        return [f"No web view: port {port} can't be used: {error.strerror or error}"]
+    return lines(server)
 
 
 def _greeting(running: Session, desired: SessionOptions, seconds: float) -> list[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -23,6 +22,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
+from nodewright.reports.fleet.cells import state_of
 from nodewright.reports.fleet.held import held
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.branch import Branch, Mood, wrong
@@ -53,7 +53,6 @@ class Fleet:
 def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
     """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
     listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
-    facts = [read(machine) for machine in listed[MACHINE]]
     problems = [problem for namespace, tree in _trees(listed, view) for problem in _of_tree(namespace, tree)]
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
@@ -61,7 +60,7 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
     return Fleet(
         view.now,
         {kind.plural: len(found) for kind, found in listed.items()},
-        dict(Counter(_state(each) for each in facts).most_common()),
+        dict(Counter(map(state_of, listed[MACHINE])).most_common()),
         dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
         serving or (),
         tuple(problems),
@@ -133,16 +132,6 @@ def _unserved(listed: Mapping[Kind, list[Obj]], serving: tuple[Serving, ...]) ->
         Problem(namespace, "", f"{count} {plural}", "NotServed", message, next_step=advice)
         for (namespace, plural, message, advice), count in found.items()
     ]
-
-
-def _state(machine: MachineFacts) -> str:
-    if machine.deleting:
-        return "going"
-    if machine.failed:
-        return "failed"
-    if machine.ready:
-        return "Ready"
-    return "not Ready" if machine.node_name else "coming up"
 
 
 def _kubelet(machine: Obj) -> str:

@@ -195,6 +195,8 @@ class _Gardener:
 
     def _node(self, name: str, spec: Mapping[str, Any]) -> Branch:
         node = self._view.get(NODE, Key("", name))
+        if node is None and not self._view.complete(NODE):
+            return Branch(f"Node/{name}")
         if node is None:
             return Branch(f"Node/{name}", Mood.BAD, state="missing", advice="The Node object is gone.")
         ready = find(conditions_of(node), "Ready") or {}

@@ -32,6 +32,14 @@ class Completeness(Protocol):
         """Seconds since the last outage ended: infinite if there was none, None during one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _AsOf:
+    """What was so when a cache was copied."""
+
+    complete: bool
+    current_for: float | None
+
+
 class Cache:
     """Synchronous; one event loop. Kinds are declared once, before anything feeds them."""
 
@@ -74,6 +82,13 @@ class Cache:
 
     def view(self, now: datetime) -> CacheView:
         return CacheView(self, now)
+
+    def copy(self) -> Cache:
+        """The same objects as of now, fed by nothing: for a thread to read while this one goes on."""
+        copied = Cache(())
+        copied.stores = {kind: store.copy() for kind, store in self.stores.items()}
+        copied._completeness = {kind: _AsOf(self.complete(kind), self.current_for(kind)) for kind in self.stores}
+        return copied
 
     def close(self) -> None:
         """Nothing feeds it any more."""
