@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from hack.fleet import fill
-from hack.program import Program, Up
-from tests.web.conftest import PICTURES, Seen, seen
+from tests.web.conftest import PICTURES, Seen
 
 pytestmark = pytest.mark.slow
 VIEWS = ("fleet", "rollouts", "deletions", "sizes", "autoscaler", "accounts", "plan")
-MANY = 10_000
-AT_MOST = 20_000
+AT_MOST = 60_000
 """Milliseconds that a condition is waited for: how long it takes is measured by `make bench`."""
-
-
-class Ui(Program):
-    """`nodewright ui` against a kubeconfig."""
-
-    opening = "Web view: "
-
-
-@pytest.fixture(scope="module")
-def many(browser: Browser, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Seen]:
-    """10,000 Machines in 20 sets of two Clusters."""
-    folder = tmp_path_factory.mktemp("many")
-    with Up(folder, kubectl_binary, "--no-controllers", "--in-memory") as up:
-        asyncio.run(fill(up.kubeconfig, MANY))
-        ui = Ui(folder, up.kubectl, "ui", f"--kubeconfig={up.kubeconfig}")
-        link = ui.start().split()[2]
-        try:
-            yield seen(up, browser, link)
-        finally:
-            ui.stop()
 
 
 def settled(page: Page) -> None:
@@ -73,37 +47,6 @@ def test_each_view_on_three_machines(demo: Seen, view: str, width: str, scheme: 
     page = demo.page(width, scheme)
     demo.open(page, view)
     check(page, f"{view}-3-{width}-{scheme}")
-    page.context.close()
-
-
-@pytest.mark.parametrize(("width", "scheme"), [("desktop", "dark"), ("phone", "light")])
-@pytest.mark.parametrize("view", [view for view in VIEWS if view != "plan"])
-def test_each_view_on_ten_thousand_machines(many: Seen, view: str, width: str, scheme: str) -> None:
-    page = many.page(width, scheme)
-    many.open(page, view)
-    check(page, f"{view}-{MANY}-{width}-{scheme}")
-    page.context.close()
-
-
-def test_ten_thousand_are_counted_and_drilled_into(many: Seen) -> None:
-    page = many.page()
-    many.open(page, "fleet")
-    expect(page.locator(".total b").first).to_have_text("10,000", timeout=AT_MOST)
-    page.get_by_role("button", name="Cluster", exact=True).click()
-    page.locator(".card", has_text="east").click()
-    page.get_by_role("button", name="State", exact=True).click()
-    page.locator(".card", has_text="going").first.click()
-    rows = page.get_by_role("region", name="Machines").locator("tbody tr")
-    expect(rows).not_to_have_count(0, timeout=AT_MOST)
-    expect(rows.first).to_contain_text("DrainBlocked")
-    page.locator(".crumb").first.click()
-    page.context.close()
-
-
-def test_the_board_names_the_budget_that_holds_machines(many: Seen) -> None:
-    page = many.page()
-    many.open(page, "deletions")
-    expect(page.locator("main")).to_contain_text("200 × PodDisruptionBudget shop/web", timeout=AT_MOST)
     page.context.close()
 
 
