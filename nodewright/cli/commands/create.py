@@ -12,6 +12,7 @@ import typer
 
 from nodewright.cli.commands.up import DEFAULT_FOLDER
 from nodewright.cli.exits import INTERRUPTED, USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
 from nodewright.cli.options import LogLevel, Verbosity
 from nodewright.cli.screen import say
@@ -38,8 +39,31 @@ def create() -> None:
     """Make a cluster from files, without a management cluster."""
 
 
+@dataclass(frozen=True, slots=True)
+class InsideFlags:
+    """Which controllers look after the cluster from within."""
+
+    image: Annotated[
+        str,
+        typer.Option("--image", metavar="IMAGE", help="Of the controllers in the new cluster, with a tag or digest."),
+    ] = ("",)
+    components: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME", help="A folder of deploy/components for them; repeatable."),
+    ] = (None,)
+    brings_controllers: Annotated[
+        bool,
+        typer.Option("--brings-controllers", help="Controllers run in the new cluster without --image: by an add-on."),
+    ] = (False,)
+    simulated_cloud: Annotated[
+        Path | None, typer.Option("--simulated-cloud", metavar="DIR", help="As of `nodewright up`.")
+    ] = (None,)
+
+
 @group.command("cluster", cls=Command, short_help="Make one cluster from YAML files and wait until it is ready")
-def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
+@with_flags
+def cluster(  # noqa: PLR0913  (one parameter per option)
+    *,
     files: Annotated[
         list[str],
         typer.Option("--filename", "-f", metavar="FILE", help="File or folder; - is standard input; repeatable."),
@@ -47,21 +71,7 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     keep: Annotated[
         bool, typer.Option("--keep", help="The objects stay in the data folder, for `nodewright up` to go on with.")
     ] = False,
-    image: Annotated[
-        str,
-        typer.Option("--image", metavar="IMAGE", help="Of the controllers in the new cluster, with a tag or digest."),
-    ] = "",
-    components: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME", help="A folder of deploy/components for them; repeatable."),
-    ] = None,
-    brings_controllers: Annotated[
-        bool,
-        typer.Option("--brings-controllers", help="Controllers run in the new cluster without --image: by an add-on."),
-    ] = False,
-    simulated_cloud: Annotated[
-        Path | None, typer.Option("--simulated-cloud", metavar="DIR", help="As of `nodewright up`.")
-    ] = None,
+    inside: InsideFlags,
     addons: Annotated[
         list[str] | None,
         typer.Option("--addons", metavar="FILE", help="Apply this in the new cluster, in the order given; repeatable."),
@@ -93,13 +103,14 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.creation.declared import declared, objects_in  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    controllers = _controllers(image, components, keep=keep, brought=brings_controllers)
+    controllers = _controllers(inside.image, inside.components, keep=keep, brought=inside.brings_controllers)
     configure(level=log_level.value)
     found = declared(texts(files))
     read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(addons)] if addons else []
     out = (kubeconfig_out or Path(f"{found.cluster.name}.kubeconfig")).absolute()
     order = Order(found, read, out, timeout)
-    plan = _Plan(order, data_dir.absolute(), keep, controllers, simulated_cloud and simulated_cloud.absolute())
+    cloud = inside.simulated_cloud and inside.simulated_cloud.absolute()
+    plan = _Plan(order, data_dir.absolute(), keep, controllers, cloud)
     if not asyncio.run(_create(plan)):
         say("stopped before the end; the same command goes on", err=True)
         raise typer.Exit(INTERRUPTED)
