@@ -41,23 +41,27 @@ def create() -> None:
 
 @dataclass(frozen=True, slots=True)
 class InsideFlags:
-    """Which controllers look after the cluster from within."""
+    """What is put into the new cluster, and which controllers look after it from within."""
 
     image: Annotated[
         str,
         typer.Option("--image", metavar="IMAGE", help="Of the controllers in the new cluster, with a tag or digest."),
-    ] = ("",)
+    ] = ""
     components: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="NAME", help="A folder of deploy/components for them; repeatable."),
-    ] = (None,)
+    ] = None
     brings_controllers: Annotated[
         bool,
         typer.Option("--brings-controllers", help="Controllers run in the new cluster without --image: by an add-on."),
-    ] = (False,)
+    ] = False
     simulated_cloud: Annotated[
         Path | None, typer.Option("--simulated-cloud", metavar="DIR", help="As of `nodewright up`.")
-    ] = (None,)
+    ] = None
+    addons: Annotated[
+        list[str] | None,
+        typer.Option("--addons", metavar="FILE", help="Apply this in the new cluster, in the order given; repeatable."),
+    ] = None
 
 
 @group.command("cluster", cls=Command, short_help="Make one cluster from YAML files and wait until it is ready")
@@ -72,10 +76,6 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
         bool, typer.Option("--keep", help="The objects stay in the data folder, for `nodewright up` to go on with.")
     ] = False,
     inside: InsideFlags,
-    addons: Annotated[
-        list[str] | None,
-        typer.Option("--addons", metavar="FILE", help="Apply this in the new cluster, in the order given; repeatable."),
-    ] = None,
     kubeconfig_out: Annotated[
         Path | None,
         typer.Option(
@@ -106,7 +106,7 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
     controllers = _controllers(inside.image, inside.components, keep=keep, brought=inside.brings_controllers)
     configure(level=log_level.value)
     found = declared(texts(files))
-    read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(addons)] if addons else []
+    read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(inside.addons)] if inside.addons else []
     out = (kubeconfig_out or Path(f"{found.cluster.name}.kubeconfig")).absolute()
     order = Order(found, read, out, timeout)
     cloud = inside.simulated_cloud and inside.simulated_cloud.absolute()
