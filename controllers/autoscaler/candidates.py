@@ -18,7 +18,7 @@ from controllers.autoscaler import templates
 from controllers.autoscaler.cluster_state import ClusterState, GroupState, Making, OwnGroups
 from controllers.kernel.actions import Create, Delete
 from controllers.kernel.digest import digest
-from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref, spec_of
 from controllers.kernel.wording import counted
 from controllers.scaling.creation import make, unmake
 from controllers.scaling.node_group import Bounds, NodeGroup
@@ -126,7 +126,7 @@ def body_of(offered: OfferedClass, variant: Variant = Variant()) -> dict[str, An
     key, offer = offered.key, offered.offer
     name = _name(offered, variant)
     outer: Mapping[str, Any] = offer.template.get("metadata") or {}
-    spec: Mapping[str, Any] = offer.template.get("spec") or {}
+    spec = spec_of(offer.template)
     inner: Mapping[str, Any] = spec.get("metadata") or {}
     taints = [{"key": key_, "value": value, "effect": _NO_SCHEDULE} for key_, value in variant.labels
               if key_ in offer.taints]  # fmt: skip

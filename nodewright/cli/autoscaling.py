@@ -98,7 +98,7 @@ class Flags:
         _option(
             "--gangs",
             "API",
-            "Pods of its groups get all of their Nodes or none: scheduling.k8s.io/v1alpha2, …/v1alpha3, …/v1beta1, "
+            "Pods of its groups get all of their Nodes or none: scheduling.k8s.io/ with v1alpha2, v1alpha3 or v1beta1, "
             "scheduling.x-k8s.io/v1alpha1 or scheduling.volcano.sh/v1beta1; repeatable.",
         ),
     ] = None

@@ -35,6 +35,7 @@ def test_every_option_changes_something() -> None:
         "node_group_auto_discovery": ["clusterapi:namespace=ns"],
         "expander": "most-pods,random",
         "startup_taint": ["example.com/warming"],
+        "gangs": ["scheduling.k8s.io/v1beta1"],
         "cores_total": "1:9",
         "memory_total": "1:9",
         "scale_up_rate": "5:1m",

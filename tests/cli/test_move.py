@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hack.program import Up
-from tests.cli.processes import nodewright
+from tests.cli.processes import following, nodewright
 from tests.cli.test_create_cluster import deployment, machine, manifest, names_in, until
 
 SECONDS = 90
@@ -83,3 +83,35 @@ def test_a_cluster_moves_into_itself_and_is_scaled_there(planes: Planes) -> None
         node["metadata"]["annotations"]["cluster.k8s.io/machine-uid"] for node in planes.there.kubectl.items("nodes")
     }
     assert owners == {each["metadata"]["uid"] for each in planes.there.kubectl.items("machines")}
+
+
+def test_a_cluster_is_made_moves_into_itself_and_is_taken_down(tmp_path: Path, kubectl_binary: Path) -> None:
+    """Its objects come back for that; each run may be repeated."""
+    cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
+    (tmp_path / "there").mkdir()
+    with Up(tmp_path / "there", kubectl_binary, "--in-memory", cloud) as there:
+        file = manifest(tmp_path, there.kubeconfig, machine("cp-1", control_plane=True), deployment(2))
+        data = [f"--data-dir={tmp_path / 'data'}", cloud]
+        create = ["create", "cluster", "-f", str(file), *data, f"--kubeconfig-out={tmp_path / 'prod'}"]
+        refused = nodewright(*create)
+        assert refused.returncode == 2
+        assert "--image" in refused.stderr
+        create.append("--brings-controllers")
+        for _ in range(2):
+            made = nodewright(*create, timeout=SECONDS)
+            assert made.returncode == 0, made.stdout + made.stderr
+        assert len(names_in(there, "machines")) == 3
+        there.kubectl("scale", "md/workers", "--replicas=3")
+        until(lambda: len(names_in(there, "nodes")) == 4)
+        until(lambda: there.kubectl.items("machinedeployments")[0]["status"].get("readyReplicas") == 3)
+        delete = ["delete", "cluster", "prod", *data]
+        with following(*delete) as process:
+            assert process.stdout is not None
+            while "handed over" not in process.stdout.readline():
+                assert process.poll() is None
+            process.kill()
+        gone = nodewright(*delete, timeout=SECONDS)
+        assert gone.returncode == 0, gone.stdout + gone.stderr
+        assert names_in(there, "clusters,machines,machinedeployments,machinesets") == []
+        assert names_in(there, "nodes") in ([], ["cp-1"]), "workers were drained and are gone"
+        assert not list((tmp_path / "data" / "moved").iterdir())

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nodewright.cli.commands.up import DEFAULT_FOLDER
 from nodewright.cli.exits import INTERRUPTED, USAGE, CliError
+from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
 from nodewright.cli.options import LogLevel, Verbosity
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.cli.creation.creating import Order
+    from nodewright.cli.creation.moved_in import MovedIn
     from nodewright.cli.creation.showing import Display
     from nodewright.cli.embedded.session import Session
+    from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Make a cluster from files, without a management cluster: this process is the management cluster.
 
@@ -35,8 +39,36 @@ def create() -> None:
     """Make a cluster from files, without a management cluster."""
 
 
+@dataclass(frozen=True, slots=True)
+class InsideFlags:
+    """What is put into the new cluster, and which controllers look after it from within."""
+
+    image: Annotated[
+        str,
+        typer.Option("--image", metavar="IMAGE", help="Image of the controllers there, with a tag or digest."),
+    ] = ""
+    components: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME", help="A folder of deploy/components for them; repeatable."),
+    ] = None
+    brings_controllers: Annotated[
+        bool,
+        typer.Option("--brings-controllers", help="Controllers run in the new cluster without --image: by an add-on."),
+    ] = False
+    simulated_cloud: Annotated[
+        Path | None,
+        typer.Option("--simulated-cloud", metavar="DIR", help="Cloud shared with `nodewright up`."),
+    ] = None
+    addons: Annotated[
+        list[str] | None,
+        typer.Option("--addons", metavar="FILE", help="Apply this in the new cluster, in the order given; repeatable."),
+    ] = None
+
+
 @group.command("cluster", cls=Command, short_help="Make one cluster from YAML files and wait until it is ready")
-def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
+@with_flags
+def cluster(  # noqa: PLR0913  (one parameter per option)
+    *,
     files: Annotated[
         list[str],
         typer.Option("--filename", "-f", metavar="FILE", help="File or folder; - is standard input; repeatable."),
@@ -44,10 +76,7 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     keep: Annotated[
         bool, typer.Option("--keep", help="The objects stay in the data folder, for `nodewright up` to go on with.")
     ] = False,
-    addons: Annotated[
-        list[str] | None,
-        typer.Option("--addons", metavar="FILE", help="Apply this in the new cluster, in the order given; repeatable."),
-    ] = None,
+    inside: InsideFlags,
     kubeconfig_out: Annotated[
         Path | None,
         typer.Option(
@@ -75,20 +104,48 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from nodewright.cli.creation.declared import declared, objects_in  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
-    if not keep:
-        text = "the objects can't be moved into the new cluster yet, so they have to stay in the data folder"
-        raise CliError(text, "Say so with --keep; `nodewright up` goes on with them", USAGE)
+    controllers = _controllers(inside.image, inside.components, keep=keep, brought=inside.brings_controllers)
     configure(level=log_level.value)
     found = declared(texts(files))
-    read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(addons)] if addons else []
+    read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(inside.addons)] if inside.addons else []
     out = (kubeconfig_out or Path(f"{found.cluster.name}.kubeconfig")).absolute()
     order = Order(found, read, out, timeout)
-    if not asyncio.run(_create(order, data_dir.absolute())):
+    cloud = inside.simulated_cloud and inside.simulated_cloud.absolute()
+    plan = _Plan(order, data_dir.absolute(), keep, controllers, cloud)
+    if not asyncio.run(_create(plan)):
         say("stopped before the end; the same command goes on", err=True)
         raise typer.Exit(INTERRUPTED)
 
 
-async def _create(order: Order, folder: Path) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """``controllers``: objects to put into the new cluster; () if others do it."""
+
+    order: Order
+    folder: Path
+    keep: bool
+    controllers: list[dict[str, Any]]
+    simulated_cloud: Path | None
+
+
+def _controllers(image: str, components: list[str] | None, *, keep: bool, brought: bool) -> list[dict[str, Any]]:
+    """Before anything is done. Raises CliError (usage) if it is not said where the objects are to be looked after."""
+    if not image:
+        if components:
+            raise CliError("--with goes with --image", code=USAGE)
+        if not keep and not brought:
+            text = "it is not said which controllers look after the cluster from within"
+            hint = "--image names theirs; with --keep the objects stay here, and `nodewright up` looks after them"
+            raise CliError(text, hint, USAGE)
+        return []
+    if keep:
+        raise CliError("--keep and --image exclude each other", "With --keep no controllers run in the cluster", USAGE)
+    from nodewright.cli.installation.manifests import Choice, render  # noqa: PLC0415
+
+    return render(Choice(image, "base", tuple(components or ())))
+
+
+async def _create(plan: _Plan) -> bool:
     from nodewright.cli.creation.showing import display  # noqa: PLC0415
     from nodewright.cli.embedded.session import SessionOptions, session  # noqa: PLC0415
     from nodewright.cli.embedded.working import work_in  # noqa: PLC0415
@@ -96,28 +153,55 @@ async def _create(order: Order, folder: Path) -> bool:
 
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with session(SessionOptions(folder), stop) as running:
+    async with session(SessionOptions(plan.folder, simulated_cloud=plan.simulated_cloud), stop) as running:
         if stop.is_set():
             return False
         shown = display()
         try:
-            return await work_in(running, _work(running, order, shown, folder))
+            return await work_in(running, _work(running, plan, shown))
         finally:
             shown.close()
 
 
-async def _work(running: Session, order: Order, shown: Display, folder: Path) -> None:
+async def _work(running: Session, plan: _Plan, shown: Display) -> None:
     from nodewright.cli.cluster.access import client_of  # noqa: PLC0415
     from nodewright.cli.creation.creating import Creation  # noqa: PLC0415
+    from nodewright.cli.creation.moved_in import MovedIn  # noqa: PLC0415
 
-    started = time.monotonic()
+    started, order = time.monotonic(), plan.order
+    key = order.declared.cluster
+    moved = MovedIn(plan.folder, key, shown.say)
     async with client_of(running.connection) as client:
         creation = Creation(client, running.connection, order, shown)
-        await creation.run()
+        if not moved.has_begun:
+            await creation.run()
+        if not plan.keep:
+            await _move_in(plan, moved, client, own_api=creation.own_api)
+        elif moved.has_begun:
+            raise CliError(f"Cluster {key} is moved into itself already", "Leave --keep out")
     shown.close()
-    key = order.declared.cluster
     kubeconfig = order.kubeconfig if creation.own_api else running.kubeconfig
     say(f"Cluster {key} is ready after {time.monotonic() - started:.0f} s, kubeconfig {kubeconfig}")
     say(f"\nNext:\n  kubectl --kubeconfig {kubeconfig} get nodes")
-    say(f"  nodewright up --data-dir {folder}    # goes on managing it: scale, upgrade, replace what fails")
-    say(f"  nodewright delete cluster {key.name} --data-dir {folder}")
+    if plan.keep:
+        say(f"  nodewright up --data-dir {plan.folder}    # goes on managing it: scale, upgrade, replace what fails")
+    else:
+        say(f"  kubectl --kubeconfig {kubeconfig} get machines    # they are looked after in the cluster itself")
+    say(f"  nodewright delete cluster {key.name} --data-dir {plan.folder}")
+
+
+async def _move_in(plan: _Plan, moved: MovedIn, home: KubeClient, *, own_api: bool) -> None:
+    from nodewright.cli.cluster.access import client_of  # noqa: PLC0415
+    from nodewright.cli.installation.everything import install_in  # noqa: PLC0415
+    from nodewright.runtime.kube.kubeconfig import load_kubeconfig  # noqa: PLC0415
+
+    key = plan.order.declared.cluster
+    if not own_api:
+        raise CliError(f"Cluster {key} has no API of its own to hold its objects", "They stay here: say --keep")
+    async with client_of(await load_kubeconfig([plan.order.kubeconfig])) as client:
+        await install_in(client, plan.controllers)
+    if not moved.has_begun:
+        moved.begin(plan.order.kubeconfig.read_bytes())
+    if not await moved.acting_there():
+        raise CliError(f"no controllers are at work in Cluster {key}", "Name their image: --image; then run it again")
+    await moved.move_in(home)

@@ -42,10 +42,11 @@ class _Order:
     folder: Path
     timeout: float
     unreachable: bool
+    simulated_cloud: Path | None
 
 
 @group.command("cluster", cls=Command, short_help="Delete a Cluster with all its Machines and their hosts")
-def cluster(
+def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     name: Annotated[str, typer.Argument(metavar="NAME", help="The Cluster's name.")],
     namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NS", help="Which namespace.")] = "default",
     data_dir: Annotated[
@@ -57,11 +58,15 @@ def cluster(
     unreachable: Annotated[
         bool, typer.Option("--unreachable", help="Its API is gone for good: remove all hosts at once, drain nothing.")
     ] = False,
+    simulated_cloud: Annotated[
+        Path | None,
+        typer.Option("--simulated-cloud", metavar="DIR", help="Cloud shared with `nodewright up`."),
+    ] = None,
     log_level: LogLevel = Verbosity.ERROR,
 ) -> None:
     """Delete workers first, then control planes and the Cluster, and wait until their hosts are gone.
 
-    What can't be removed is named with the reason.
+    Objects that were moved into the cluster come back first. What can't be removed is named with the reason.
     """
     from controllers.kernel.refs import Key  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
@@ -70,7 +75,9 @@ def cluster(
     folder = data_dir.absolute()
     if not folder.is_dir():
         raise CliError(f"{folder} does not exist, so it holds no Cluster", "Name its folder with --data-dir")
-    if not asyncio.run(_delete(_Order(Key(namespace, name), folder, timeout, unreachable))):
+    cloud = simulated_cloud and simulated_cloud.absolute()
+    order = _Order(Key(namespace, name), folder, timeout, unreachable, cloud)
+    if not asyncio.run(_delete(order)):
         raise typer.Exit(INTERRUPTED)
 
 
@@ -82,7 +89,7 @@ async def _delete(order: _Order) -> bool:
 
     stop, left = asyncio.Event(), list[str]()
     stop_on_signals(stop)
-    async with session(SessionOptions(order.folder), stop) as running:
+    async with session(SessionOptions(order.folder, simulated_cloud=order.simulated_cloud), stop) as running:
         if stop.is_set():
             return False
         shown = display()
@@ -99,14 +106,20 @@ async def _delete(order: _Order) -> bool:
 
 async def _work(running: Session, order: _Order, shown: Display, left: list[str]) -> None:
     from nodewright.cli.cluster.access import client_of  # noqa: PLC0415
+    from nodewright.cli.creation.moved_in import MovedIn  # noqa: PLC0415
     from nodewright.cli.creation.removing import Removal  # noqa: PLC0415
 
     started = time.monotonic()
+    moved = MovedIn(order.folder, order.cluster, shown.say)
     async with client_of(running.connection) as client:
+        if moved.has_begun:
+            left[:] = [f"Cluster {order.cluster.name}, whose objects are in itself"]
+            await moved.bring_back(client)
         removal = Removal(client, order.cluster, shown, order.timeout)
         try:
             await removal.run(unreachable=order.unreachable)
         finally:
             left[:] = removal.left
+        moved.forget()
     shown.close()
     say(f"Cluster {order.cluster} is gone with all its Machines after {time.monotonic() - started:.0f} s")

@@ -15,8 +15,8 @@ from nodewright.cli.options import Context, Kubeconfig
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
+    from nodewright.cli.installation.applying import How
     from nodewright.cli.installation.manifests import Choice
-    from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Install the CustomResourceDefinitions into a cluster by server-side apply, and wait until they are served.
 
@@ -26,13 +26,6 @@ upgrades. Exit code 0: installed; 1: failed; 2: wrong usage.
 """
 
 _POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class _How:
-    dry_run: bool
-    force: bool
-    wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,9 @@ def command(
 
         say("---\n".join(dump(obj) for obj in objects), nl=False)
         return
-    asyncio.run(_install(Target(kubeconfig, context), _How(dry_run, force, timeout), objects))
+    from nodewright.cli.installation.applying import How  # noqa: PLC0415
+
+    asyncio.run(_install(Target(kubeconfig, context), How(dry_run, force, timeout), objects))
 
 
 def _rendered(controllers: ControllerFlags) -> list[dict[str, Any]]:
@@ -104,100 +99,11 @@ def _rendered(controllers: ControllerFlags) -> list[dict[str, Any]]:
     return render(choice)
 
 
-async def _install(target: Target, how: _How, objects: list[dict[str, Any]]) -> None:
-    from nodewright.crds import load_crds  # noqa: PLC0415
+async def _install(target: Target, how: How, objects: list[dict[str, Any]]) -> None:
+    from nodewright.cli.installation.everything import install_in  # noqa: PLC0415
 
     connection = await connect(target)
     async with client_of(connection) as client:
-        for crd in load_crds():
-            await _apply(client, crd, how)
-        if how.wait_seconds and not how.dry_run:
-            await _until_served(client, [crd["metadata"]["name"] for crd in load_crds()], how.wait_seconds)
-        if objects:
-            from nodewright.cli.installation.applying import How, put  # noqa: PLC0415
-
-            rest = [obj for obj in objects if obj["kind"] != "CustomResourceDefinition"]
-            await put(client, rest, How(how.dry_run, how.force, how.wait_seconds))
+        await install_in(client, objects, how)
     if not how.dry_run and not objects:
         say("ready: `kubectl api-resources --api-group=cluster.k8s.io` lists them, `nodewright run` serves them")
-
-
-async def _apply(client: KubeClient, crd: dict[str, Any], how: _How) -> None:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
-
-    name = crd["metadata"]["name"]
-    try:
-        before = await _find(client, name)
-        if before is not None and not how.force and _is_others(crd, before):
-            say(_left_alone(crd, before))
-            return
-        after = await client.apply(_crds(), Key("", name), crd, force=how.force, dry_run=how.dry_run)
-    except ApiError as error:
-        if error.conflict:
-            hint = "Take them over with --force if that is meant"
-            raise CliError(f"{name}: others own some fields: {error.message}", hint) from error
-        raise
-    say(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
-
-
-def _is_others(crd: dict[str, Any], before: dict[str, Any]) -> bool:
-    """A kind of another group that somebody else installed: it may be newer than what we know."""
-    from api import names  # noqa: PLC0415
-    from nodewright.runtime.kube.client import FIELD_MANAGER  # noqa: PLC0415
-
-    managers = {entry.get("manager") for entry in before["metadata"].get("managedFields") or ()}
-    group = str(crd["spec"]["group"])
-    ours = group == names.GROUP or group.endswith(f".{names.OWN_DOMAIN}")
-    return not ours and FIELD_MANAGER not in managers
-
-
-def _left_alone(crd: dict[str, Any], before: dict[str, Any]) -> str:
-    name = crd["metadata"]["name"]
-    needed = next(version["name"] for version in crd["spec"]["versions"] if version.get("storage"))
-    managers = sorted({str(entry.get("manager")) for entry in before["metadata"].get("managedFields") or ()})
-    served = [version["name"] for version in before["spec"]["versions"] if version.get("served")]
-    message = f"{name} left as it is: installed by {', '.join(managers) or 'somebody else'}; --force replaces it"
-    return message if needed in served else f"{message} (it serves {', '.join(served)}, and {needed} is needed)"
-
-
-def _what_happened(before: dict[str, Any] | None, after: dict[str, Any]) -> str:
-    if before is None:
-        return "created"
-    return "unchanged" if before.get("spec") == after.get("spec") else "configured"
-
-
-async def _find(client: KubeClient, name: str) -> dict[str, Any] | None:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
-
-    try:
-        return await client.get(_crds(), Key("", name))
-    except ApiError as error:
-        if error.not_found:
-            return None
-        raise
-
-
-async def _until_served(client: KubeClient, names: list[str], seconds: float) -> None:
-    waiting = list(names)
-    try:
-        async with asyncio.timeout(seconds):
-            while waiting:
-                waiting = [name for name in waiting if not _established(await _find(client, name))]
-                if waiting:
-                    await asyncio.sleep(_POLL_SECONDS)
-    except TimeoutError as error:
-        hint = f"See `kubectl describe crd {waiting[0]}`"
-        raise CliError(f"not served after {seconds:.0f} s: {', '.join(waiting)}", hint) from error
-
-
-def _established(crd: dict[str, Any] | None) -> bool:
-    conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
-    return any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions)
-
-
-def _crds() -> Any:
-    from controllers.kernel.refs import Kind  # noqa: PLC0415
-
-    return Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
