@@ -171,6 +171,26 @@ openstack-lock: ## Resolve the OpenStack of the tests anew and write its lock fi
 	  --no-annotate --quiet --upgrade --custom-compile-command "make openstack-lock" \
 	  --output-file hack/openstack/requirements.lock
 
+.PHONY: image
+image: setup build/uv/bin/uv ## The container image as an OCI archive, without a daemon (ARCH=amd64,arm64)
+	@$(PY) -m hack.release image --arch $(ARCH)
+
+ARCH ?= amd64
+KEY ?=
+
+.PHONY: release
+release: setup build/uv/bin/uv ## All artefacts of a release into dist/, signed with KEY=FILE if given (docs/releasing.md)
+	@$(PY) -m hack.release make --arch $(ARCH) --out dist $(if $(KEY),--key $(KEY))
+
+.PHONY: release-twice
+release-twice: release ## Make the release again and prove that it has the same bytes
+	@$(PY) -m hack.release make --arch $(ARCH) --out build/release-again $(if $(KEY),--key $(KEY)) > /dev/null
+	@diff -r dist build/release-again && echo "both releases have the same bytes"
+
+.PHONY: helm
+helm: setup ## Find helm, or build it as a pinned Go module (minutes, once)
+	@$(PY) -m hack.helm
+
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)
 	@rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .nodewright

@@ -1,1 +1,1 @@
-"""What a release consists of: package, image, manifests, lists of what is in them, and the proof of where they are from."""
+"""What a release consists of: package, image, manifests, lists of their contents, and where they are from."""

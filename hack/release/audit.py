@@ -19,7 +19,7 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
 def findings(lock: str, database: Path) -> list[str]:
-    """A line for each advisory that a pin of ``lock`` is affected by, sorted. Raises ReleaseError without advisories."""
+    """A line for each advisory that a pin of ``lock`` is affected by, sorted. Raises ReleaseError without any."""
     files = sorted(database.rglob("*.json"))
     if not files:
         raise ReleaseError(f"{database} has no advisories: unpack OSV's export of PyPI there")
@@ -38,7 +38,7 @@ def _of(advisory: dict[str, Any], pins: dict[str, str]) -> Iterator[str]:
 
 
 def is_affected(affected: dict[str, Any], version: str) -> bool:
-    """As OSV's schema says: listed in ``versions``, or within a range. A version that can't be compared counts as in it."""
+    """By OSV's schema: listed in ``versions``, or within a range. What can't be compared counts as affected."""
     if version in affected.get("versions", ()):
         return True
     return any(

@@ -82,7 +82,7 @@ _NOT_TEMPLATES = ("CustomResourceDefinition", "Namespace")
 
 
 def additions(base: list[dict[str, Any]], version: str) -> dict[str, list[dict[str, Any]]]:
-    """Component of ``deploy/`` → what it adds. Those that change other objects, or need another one, are not offered."""
+    """Component of ``deploy/`` → what it adds. Those that change other objects are not offered."""
     found = {}
     for name in components():
         objects = render(Choice(f"nodewright:{version}", components=(name,))) if _is_alone(name) else []
@@ -110,7 +110,7 @@ def _templates(objects: Iterable[dict[str, Any]]) -> str:
 
 
 def _marked(obj: dict[str, Any]) -> dict[str, Any]:
-    text = json.dumps(obj).replace(json.dumps(NAMESPACE), '"@namespace@"')
+    text = json.dumps(obj).replace(NAMESPACE, "@namespace@")
     copy: dict[str, Any] = json.loads(text)
     if copy["kind"] != "Deployment":
         return copy

@@ -66,8 +66,8 @@ def rootfs(packages: list[Package]) -> Tree:
     """What the packages make together, with the certificates in one file and dpkg's records for scanners."""
     made: Tree = {}
     for package in packages:
-        for path, entry in package.files.items():
-            path = _merged(path)
+        for name, entry in package.files.items():
+            path = _merged(name)
             if not _LEFT_OUT.match(path + ("/" if entry.kind == tree.FOLDER else "")):
                 made[path] = entry
         made[f"var/lib/dpkg/status.d/{package.name}"] = tree.file(package.control)

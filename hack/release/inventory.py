@@ -18,7 +18,8 @@ ALLOWED = frozenset({
 })  # fmt: skip
 """Licences of Python packages that may be in the image. Debian's own are free by its policy, and listed."""
 _WORDS = {
-    "apache": "Apache-2.0", "apache software license": "Apache-2.0", "apache 2.0": "Apache-2.0", "apache license 2.0": "Apache-2.0",
+    "apache": "Apache-2.0", "apache software license": "Apache-2.0", "apache 2.0": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
     "apache license, version 2.0": "Apache-2.0", "apache-2": "Apache-2.0", "mit license": "MIT", "bsd license": "BSD",
     "bsd 3-clause": "BSD-3-Clause", "3-clause bsd license": "BSD-3-Clause", "psf": "PSF-2.0",
     "python software foundation license": "PSF-2.0", "python-2.0": "PSF-2.0",

@@ -39,7 +39,8 @@ def uv() -> str:
 def commit_time(folder: Path = ROOT) -> int:
     """Seconds since the epoch of the commit that is released, or ``SOURCE_DATE_EPOCH`` where that is set.
 
-    Every time in an artefact is this one, so that a second build has the same bytes. Raises ReleaseError outside of git.
+    Every time in an artefact is this one, so that a second build has the same bytes. Raises
+    ReleaseError outside of git.
     """
     named = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(named) if named.isdigit() else int(run("git", "log", "-1", "--format=%ct", folder=folder))

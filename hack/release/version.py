@@ -29,7 +29,7 @@ def is_tagged(folder: Path = ROOT) -> bool:
 
 
 def notes(changelog: str, version: str, *, tagged: bool) -> str:
-    """The section of ``version``; without a tag that of ``Unreleased``. Raises ReleaseError if it is missing or empty."""
+    """The section of ``version``, of ``Unreleased`` without a tag. Raises ReleaseError if it is missing or empty."""
     wanted = version if tagged else "Unreleased"
     parts = _SECTION.split(changelog)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
