@@ -24,7 +24,7 @@ class AnnotationError(ValueError):
 
 
 class BoundsError(AnnotationError):
-    """Of the bounds of a node group."""
+    """Faults in the bounds of a node group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -369,7 +369,7 @@ class BootstrapSpec(Model):
     """Configuration of containerd: sandbox image, mirrors of registries. With source Image and without it, the image's
     own configuration stays."""
     cgroup_driver: Literal["systemd", "cgroupfs"] | None = None
-    """Who makes cgroups, for containerd and kubelet alike: systemd without it."""
+    """Cgroup driver of containerd and kubelet alike. Default: systemd."""
     swap: Literal["Disable", "Keep"] | None = None
     """Disable (the default): swap is turned off, now and at each boot. Keep: it stays, and the kubelet takes it."""
     selinux: Literal["Keep", "Permissive"] | None = None

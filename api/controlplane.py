@@ -22,8 +22,12 @@ class ControlPlaneRollout(Model):
     in_place: Literal["Never", "Prefer", "Require"] = "Never"
     """Never: Machines are replaced. Prefer: they get the new template and stay; those whose provider can't change the
     running host are replaced by other Machines. Require: then the rollout stops instead."""
+    renew_certificates_before: Duration = "1440h"
+    """How long before their end the certificates of a host are renewed, in place or by another Machine as ``inPlace``
+    says: 60 days without it. A certificate of less than half a year is renewed when a third of its life is left. 0s
+    leaves them to upgrades and to people."""
     paused: bool = False
-    """True stops rollouts; the number of Machines is looked after all the same."""
+    """True stops rollouts, renewals of certificates too; the number of Machines is looked after all the same."""
 
 
 class ControlPlaneRemediation(Model):

@@ -15,6 +15,8 @@ from typing import Any, Literal
 from api.providerconfig import ProviderConfig, ProviderConfigError, find, holder
 
 Field = Literal["providerConfig", "providerSpec"]
+OF_REQUESTS: Mapping[str, str] = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
+"""Fields of a ProvisioningRequest's spec as its proposal spelt them \u2192 as they are served."""
 
 
 def convert(obj: Mapping[str, Any], to: Field) -> Mapping[str, Any]:
@@ -31,6 +33,21 @@ def convert(obj: Mapping[str, Any], to: Field) -> Mapping[str, Any]:
         return obj
     moved = _moved(held_by, config, to)
     return _with(obj, tuple(path.split(".")) if path else (), moved) if moved != held_by else obj
+
+
+def convert_request(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A ProvisioningRequest whose spec has the fields that are served; the same object if it has them already. Where
+    both spellings are there, the served one counts.
+    """
+    spec = obj.get("spec")
+    if not isinstance(spec, Mapping) or not OF_REQUESTS.keys() & spec.keys():
+        return obj
+    found: dict[Any, Any] = {}
+    for field, value in spec.items():
+        name = OF_REQUESTS.get(field) or field
+        if name == field or name not in spec:
+            found[name] = value
+    return {**obj, "spec": found}
 
 
 def _moved(held_by: Mapping[str, Any], config: ProviderConfig, to: Field) -> Mapping[str, Any]:

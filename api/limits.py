@@ -76,6 +76,6 @@ MAX_PROVIDER_NODE: Final = 256 * 1024
 MAX_PROVIDER_ENTRIES: Final = 256
 """Labels, taints or resources of such a Node."""
 MAX_PROVIDER_TEXT: Final = 256
-"""Characters of a provider's error that are told on."""
+"""Characters of a provider's error that are passed on to users."""
 MAX_PROVIDER_SECONDS: Final = 365 * 86_400
 """Seconds that a provider may want a Node to be waited for."""

@@ -192,7 +192,7 @@ class MachineSpec(Model):
     """Versions of the software on the Node."""
     bootstrap: Annotated[BootstrapSpec | None, Behaviour(Change.HOST, empty_counts=True)] = None
     """How its host joins the cluster, where that differs from ``spec.bootstrap`` of its Cluster. An empty object asks
-    for bootstrap data too. A change needs another host.
+    for bootstrap data too. A change needs another host, unless the provider can make it on the one that is there.
     """
     config_source: Annotated[NodeConfigSource | None, Behaviour(Change.HOST, absent=Absent.NULL)] = None
     """Dynamic kubelet configuration of old clusters. It is stored and has no effect."""

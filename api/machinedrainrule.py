@@ -76,7 +76,9 @@ class MachineDrainRuleSpec(Model):
 
 
 class MachineDrainRule(Model):
-    """Says how pods are treated when the Node of a Machine is drained. Of several rules the first by name counts."""
+    """Says how pods are treated when the Node of a Machine is drained. If several rules match a pod, the first by name
+    applies.
+    """
 
     resource: ClassVar = Resource(
         kind="MachineDrainRule",

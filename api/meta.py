@@ -62,7 +62,7 @@ Message = Annotated[str, Field(max_length=32768)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1), Schema({"format": "int32"})]
 """A non-negative int32."""
 Replicas = Annotated[int, Field(ge=0, le=MAX_REPLICAS), Schema({"format": "int32"})]
-"""How many Machines a set may be told to have."""
+"""Upper bound of `replicas`."""
 FailureDomains = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=253)]], Field(max_length=MAX_FAILURE_DOMAINS), SET
 ]
@@ -119,7 +119,7 @@ class ObjectMeta(Model):
     annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations, for tools."""
     finalizers: list[str] = Field(default_factory=list)
-    """Who must agree before the object goes."""
+    """Finalizers: the object is removed once the list is empty."""
     owner_references: list[OwnerReference] = Field(default_factory=list)
     """Objects that this one belongs to."""
 
@@ -243,4 +243,4 @@ class Taint(Model):
 
 
 Taints = Annotated[list[Taint], Field(max_length=64), list_map("key", "effect")]
-"""Taints, told apart by key and effect."""
+"""Taints, identified by key and effect."""

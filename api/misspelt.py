@@ -7,7 +7,7 @@ host comes up with the default. Only a near miss is named; another unknown field
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -24,10 +24,15 @@ _LONGEST = 80
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """An object of a schema that keeps unknown fields: its path below the root, and the fields that are known there."""
+    """An object of a schema that keeps unknown fields: its path below the root, and the fields that are known there.
+
+    ``below``: fields of its objects to their path from here, as ``labels`` to ``metadata.labels``: a field that stands
+    one level too high has no effect either. Names that several of its objects have are left out.
+    """
 
     path: tuple[str, ...]
     known: frozenset[str]
+    below: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,19 @@ def levels(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Le
     if not isinstance(properties, Mapping):
         return
     if schema.get("x-kubernetes-preserve-unknown-fields") and path:
-        yield Level(path, frozenset(properties))
+        yield Level(path, frozenset(properties), _below(properties))
     for name, child in properties.items():
         if isinstance(child, Mapping) and (path or name != "status"):
             yield from levels(child, (*path, name))
+
+
+def _below(properties: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for name, child in properties.items():
+        inner = child.get("properties") if isinstance(child, Mapping) else None
+        for field_name in inner if isinstance(inner, Mapping) else ():
+            found.setdefault(field_name, []).append(f"{name}.{field_name}")
+    return {name: paths[0] for name, paths in found.items() if len(paths) == 1}
 
 
 def near_misses(obj: Mapping[str, Any], of: tuple[Level, ...]) -> tuple[NearMiss, ...]:
@@ -60,10 +74,19 @@ def near_misses(obj: Mapping[str, Any], of: tuple[Level, ...]) -> tuple[NearMiss
         held = _at(obj, level.path)
         unknown = islice((name for name in held if name not in level.known), MOST_LOOKED_AT)
         for name in sorted(map(str, unknown)):
-            near = get_close_matches(name[:_LONGEST], level.known, n=1, cutoff=ALIKE)
-            if near and len(found) < MOST:
-                found.append(NearMiss(".".join((*level.path, name[:_LONGEST])), near[0]))
+            meant = _meant(name[:_LONGEST], level)
+            if meant and len(found) < MOST:
+                found.append(NearMiss(".".join((*level.path, name[:_LONGEST])), meant))
     return tuple(found)
+
+
+def _meant(name: str, level: Level) -> str:
+    """The field that ``name`` looks like, here or one level below; "" if none does."""
+    near = get_close_matches(name, level.known, n=1, cutoff=ALIKE)
+    if near:
+        return near[0]
+    near = get_close_matches(name, level.below, n=1, cutoff=ALIKE)
+    return level.below[near[0]] if near else ""
 
 
 def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:

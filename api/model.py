@@ -91,7 +91,7 @@ SET: Final = Schema({"x-kubernetes-list-type": "set"})
 
 
 def list_map(*keys: str) -> Schema:
-    """A list whose items are told apart by these fields; each item may have another owner (server-side apply)."""
+    """A list whose items are identified by these fields; each item may have another owner (server-side apply)."""
     return Schema({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)})
 
 

@@ -45,7 +45,7 @@ def template_kind(text: str) -> TemplateKind:
 
 
 def kind_of_template(template: Mapping[str, Any]) -> TemplateKind:
-    """Of a template without faults."""
+    """The parsed template; it has no faults."""
     return TemplateKind(template["kind"], template["apiVersion"].partition("/")[0])
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from api import limits
 from api.meta import LabelValue, ObjectMeta
-from api.model import ATOMIC_LIST, Model, Schema, list_map
+from api.model import ATOMIC_LIST, Model, Rule, Schema, list_map
 from api.resource import AGE, Column, Resource
 
 _LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
@@ -36,6 +36,10 @@ class SSHProxyJump(Model):
 class SSHHost(Model):
     """One machine."""
 
+    __rules__: ClassVar = (
+        Rule("!has(self.proxyJump) || !has(self.proxyJumps)", "at most one of proxyJump and proxyJumps can be given"),
+    )
+
     name: _HostName
     """Name of the host within the pool."""
     address: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9.:-]+$")]
@@ -53,6 +57,14 @@ class SSHHost(Model):
     """Failure domain that the host is in."""
     proxy_jump: SSHProxyJump | None = None
     """Machine through which the host is reached. ``address`` is then as that machine sees it."""
+    proxy_jumps: Annotated[list[SSHProxyJump], Field(min_length=1, max_length=4), ATOMIC_LIST] | None = None
+    """Several such machines, in place of ``proxyJump``: the first one is reached from here, each further one through
+    the one before it."""
+
+    @property
+    def way(self) -> tuple[SSHProxyJump, ...]:
+        """The machines on the way to it, the nearest one first."""
+        return tuple(self.proxy_jumps or ((self.proxy_jump,) if self.proxy_jump else ()))
 
 
 class SSHHostPoolSpec(Model):
@@ -71,7 +83,7 @@ class SSHHostStatus(Model):
     """Free: a Machine may have it. Cleaning: Kubernetes is being taken off it. Quarantined: that failed, and nobody
     gets it before a person has seen to it. Unreachable: it does not answer; whose it is stays as it was."""
     reason: Annotated[str, Field(max_length=1024)] | None = None
-    """Why it is quarantined or unreachable."""
+    """Why it is quarantined or unreachable; else what is wrong with it, such as a kubelet that was stopped."""
     machine: Annotated[str, Field(max_length=317)] | None = None
     """Namespace and name of the Machine whose host it is."""
     claim: Annotated[str, Field(max_length=16384)] | None = None

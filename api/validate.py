@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from api import limits, names
+from api.autoprovision import OfferError, read_offer
 from api.autoscaling import BoundsError, node_group_bounds, node_group_options
 from api.bootstraprules import bootstrap
 from api.conditions import MachineCondition
@@ -244,6 +245,12 @@ def _cluster(obj: Mapping[str, Any]) -> Errors:
 
 
 def _class(obj: Mapping[str, Any]) -> Errors:
+    offered = child(child(obj, "metadata"), "annotations").get(names.AUTOPROVISION_ANNOTATION)
+    if isinstance(offered, str):
+        try:
+            read_offer(offered)
+        except OfferError as fault:
+            yield FieldError(f"metadata.annotations[{names.AUTOPROVISION_ANNOTATION}]", str(fault))
     try:
         config = read_class(obj)
     except ProviderConfigError as fault:

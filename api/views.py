@@ -198,6 +198,7 @@ class ControlPlaneRolloutView:
 
     max_surge: int = 1
     in_place: str = "Never"
+    renew_certificates_before: timedelta = timedelta(seconds=5184000)
     paused: bool = False
 
     @classmethod
@@ -205,6 +206,7 @@ class ControlPlaneRolloutView:
         return cls(
             max_surge=found.count("maxSurge", 1, 0, 1),
             in_place=found.choice("inPlace", "Never", ("Never", "Prefer", "Require")),
+            renew_certificates_before=found.duration("renewCertificatesBefore", timedelta(seconds=5184000)),
             paused=found.flag("paused", False),
         )
 

@@ -45,8 +45,8 @@ class RealPlane:
     """The parts as child processes. Raises ``binaries.BinaryMissing`` or RuntimeError if one fails.
 
     ``controllers`` are those of the kube-controller-manager, as its flag has them. ``address``: where the API server
-    listens. A part that was killed can be
-    started again by its name: it finds its data, its port and its certificates as they were.
+    listens. ``extra_args`` are the API server's; ``--feature-gates`` among them goes to Kubernetes' other parts too. A
+    part that was killed can be started again by its name: it finds its data, port and certificates as they were.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class RealPlane:
         ]
         self._controllers = controllers
         self._address = address
+        self._gates = [flag for flag in extra_args if flag.startswith("--feature-gates=")]
         self._guard: subprocess.Popen[bytes] | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
@@ -209,7 +210,8 @@ class RealPlane:
 
     def _component_flags(self, name: str) -> list[str]:
         """They serve nothing (port 0), and there is only one of each."""
-        return [f"--kubeconfig={self.folder / name}.kubeconfig", "--secure-port=0", "--leader-elect=false"]
+        here = f"--kubeconfig={self.folder / name}.kubeconfig"
+        return [here, "--secure-port=0", "--leader-elect=false", *self._gates]
 
 
 def cpu_seconds(pid: int) -> float:

@@ -67,7 +67,7 @@ def metrics_page() -> str:
     )
     theirs = table(("metric", "type", "labels", "meaning"), measures)
     return (
-        f"{head}{own}\n## Of the autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names; those with "
+        f"{head}{own}\n## The autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names; those with "
         "`provisioning` in them are of the controller `provisioningrequest`. "
         "How long a look takes is `nodewright_reconcile_seconds`.\n\n" + theirs
     )

@@ -26,7 +26,7 @@ from api.model import Model
 VIEWED: tuple[type[Model], ...] = (MachineSetSpec, MachineDeploymentSpec, MachineHealthCheckSpec, ControlPlaneSpec)
 """Models that have a view; the models in them have one too."""
 RAW: tuple[type[Model], ...] = (MachineTemplateSpec, LabelSelector, RemediationTemplate)
-"""Models that have a reader of their own: what is wrong in them is told by it."""
+"""Models that have a reader of their own: it reports their faults."""
 HEADER = '''"""Generated from the models of api/ by ``make generate``; edits are overwritten.
 
 Each view has the fields of its model with their defaults. ``read`` never raises: see ``api/reading.py``.

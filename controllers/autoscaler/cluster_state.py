@@ -13,7 +13,11 @@ from typing import Any
 from api import names
 from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
+from controllers.autoscaler.gangs import Gang, read_gangs
 from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.objects import GroupObjects as GroupObjects  # noqa: PLC0414 - readers import them from here
+from controllers.autoscaler.objects import Objects as Objects  # noqa: PLC0414 - likewise
+from controllers.autoscaler.objects import WorkloadObjects as WorkloadObjects  # noqa: PLC0414 - likewise
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
 from controllers.autoscaler.starting import Starting, Startup
@@ -23,7 +27,7 @@ from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, spec_of, uid_of
+from controllers.kernel.refs import Key, Obj, annotations_of, is_deleting, key_of, labels_of, spec_of, uid_of
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.discovery import BadGroup, discover, with_options
 from controllers.scaling.node_group import NodeGroup, ScaledGroup, is_rolling
@@ -31,54 +35,18 @@ from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.disruption import Budget, read_budget
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import NodeInfo, PodInfo, PodKind
-from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 DAWN = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupObjects:
-    """What may be a node group, and what belongs to it.
+@dataclass(frozen=True, slots=True)
+class Making:
+    """``body``: the MachineDeployment that is to be made of the class, without a size; None: it is there."""
 
-    ``shapes``: group id → what its provider says of its hosts. ``domains``: group id → failure domains in the order in
-    which its Machines take them, for groups that take several.
-    """
-
-    machine_deployments: Sequence[Obj] = ()
-    machine_sets: Sequence[Obj] = ()
-    machines: Sequence[Obj] = ()
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
-    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadObjects:
-    """What lives in the cluster whose Nodes are counted. ``book``: claims and volumes, None to leave them out."""
-
-    nodes: Sequence[Obj] = ()
-    pods: Sequence[Obj] = ()
-    daemon_sets: Sequence[Obj] = ()
-    budgets: Sequence[Obj] = ()
-    namespaces: Sequence[Obj] = ()
-    csi_nodes: Sequence[Obj] = ()
-    book: VolumeBook | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
-    """Everything of one cluster, as it came from the API. ``requests`` are ProvisioningRequests.
-
-    ``reader`` may be kept from one reconcile to the next: then only what has changed since is read. It takes bodies for
-    frozen, as the cache's are.
-    """
-
-    groups: GroupObjects = GroupObjects()
-    workload: WorkloadObjects = WorkloadObjects()
-    requests: Sequence[Obj] = ()
-    pod_templates: Sequence[Obj] = ()
-    reader: Reader = field(default_factory=Reader)
+    machine_class: Key
+    body: Obj | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +66,8 @@ class GroupState(ScaledGroup):
     """How long its Machines, and its Nodes that start, are waited for."""
     zone_order: UpcomingZones | None = None
     """Where its next Machines go, if they go to several failure domains; ``template`` is nowhere then."""
+    making: Making | None = None
+    """Of a group that the autoscaler made, or could make; None: a person's."""
 
     @property
     def is_whole(self) -> bool:
@@ -113,6 +83,11 @@ class GroupState(ScaledGroup):
     def unsettled(self) -> str:
         """Why the autoscaler can't say which Machines of the group go; "" if it can."""
         return next(iter(self.obstacles(Scaler.AUTOSCALER).values()), "")
+
+    @property
+    def is_new(self) -> bool:
+        """It is not there, and could be made."""
+        return self.making is not None and self.making.body is not None
 
     def awaited(self, now: datetime) -> frozenset[str]:
         """Names of its Nodes that have joined and may still take their time to start."""
@@ -142,6 +117,7 @@ class Workload:
     ``starting``: names of ``nodes`` that are shown as they will be, and take no pods yet.
 
     ``daemons``: pods that come with every Node that they fit, one of each DaemonSet. ``namespaces``: name → labels.
+    ``gangs``: those of ``pending`` that are of use only together.
     """
 
     nodes: tuple[NodeInfo, ...] = ()
@@ -152,13 +128,32 @@ class Workload:
     budgets: tuple[Budget, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     protected: Mapping[str, str] = field(default_factory=dict)
+    gangs: tuple[Gang, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """``bad``: what would be a group but for a fault. ``unreadable``: object → what is wrong with it."""
+
+    bad: tuple[BadGroup, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnGroups:
+    """``candidates``: groups that could be made; ``class_limits``: MachineClass → Nodes that all groups which are made
+    of it may have together.
+    """
+
+    candidates: tuple[GroupState, ...] = ()
+    class_limits: Mapping[Key, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
     """All that a size depends on. ``requests``: ProvisioningRequests in their order.
 
-    ``bad``: what would be a group but for a fault. ``unreadable``: object → what is wrong with it.
+    ``own``: groups of its own making.
     """
 
     now: datetime
@@ -168,15 +163,28 @@ class ClusterState:
     workload: Workload = Workload()
     health: NodeHealth = NodeHealth()
     requests: tuple[Request, ...] = ()
-    bad: tuple[BadGroup, ...] = ()
-    unreadable: Mapping[str, str] = field(default_factory=dict)
+    faults: Faults = Faults()
+    own: OwnGroups = OwnGroups()
+
+    @property
+    def all_groups(self) -> tuple[GroupState, ...]:
+        """Those that are there, then those that could be made."""
+        return (*self.groups, *self.own.candidates)
+
+    @property
+    def bad(self) -> tuple[BadGroup, ...]:
+        return self.faults.bad
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        return self.faults.unreadable
 
 
 def read_cluster(
     objects: Objects, *, now: datetime, options: AutoscalerOptions, memory: Memory, health: NodeHealth = NodeHealth()
 ) -> ClusterState:
     """``health``: what only the caller knows of it; Nodes are counted here."""
-    reading = _Reading(objects)
+    reading = _Reading(objects.workload, objects.reader)
     groups, bad = _groups(objects, options)
     ready = {node["metadata"]["name"]: node for node in objects.workload.nodes if _is_ready(node)}
     owners = _Owners(objects)
@@ -213,16 +221,22 @@ def read_cluster(
             budgets=tuple(read_budget(budget) for budget in objects.workload.budgets),
             namespaces={each["metadata"]["name"]: labels_of(each) for each in objects.workload.namespaces},
             protected={name: why for name, node in ready.items() if (why := _protection(node))},
+            gangs=_gangs(objects.workload, pending=pending, nodes=nodes),
         ),
         health=replace(health, total=len(objects.workload.nodes), ready=len(ready), unready=unready),
         requests=_requests(objects),
-        bad=bad,
-        unreadable=reading.unreadable,
+        faults=Faults(bad=bad, unreadable=reading.unreadable),
     )
 
 
 def _as_started(node: NodeInfo, *, startup: Startup, awaited: Mapping[str, GroupState]) -> NodeInfo:
     return startup.shown(node.name, awaited[node.name].promised) if node.name in awaited else node
+
+
+def _gangs(workload: WorkloadObjects, *, pending: Iterable[PodInfo], nodes: Iterable[NodeInfo]) -> tuple[Gang, ...]:
+    if not any(workload.pod_groups.values()):
+        return ()
+    return read_gangs(workload.pod_groups, workload.pods, pending=pending, nodes=nodes)
 
 
 def _requests(objects: Objects) -> tuple[Request, ...]:
@@ -261,10 +275,10 @@ def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], *, now: datetim
 class _Reading:
     """Reads Nodes and pods. A Node with a pod that can't be read takes no pods: nobody knows its room."""
 
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._reader = objects.reader
-        self._reader.look(objects.workload.book)
+    def __init__(self, workload: WorkloadObjects, reader: Reader) -> None:
+        self._workload = workload
+        self._reader = reader
+        self._reader.look(workload.book)
         self._unresolved: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
@@ -274,7 +288,7 @@ class _Reading:
         """
         expendable_below, asks = options.growth.expendable_below, options.provisioning_requests
         seated, pending = [], []
-        for body, shape in self._reader.pods(self._objects.workload.pods):
+        for body, shape in self._reader.pods(self._workload.pods):
             if isinstance(shape, ShapeError):
                 self._leave_out(body, shape)
                 continue
@@ -295,9 +309,9 @@ class _Reading:
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeInfo, ...]:
         chosen = set(wanted) - self._unresolved
-        drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._objects.workload.csi_nodes}
+        drivers = {csi_node["metadata"]["name"]: csi_node for csi_node in self._workload.csi_nodes}
         shapes = []
-        for body in self._objects.workload.nodes:
+        for body in self._workload.nodes:
             name = body["metadata"]["name"]
             if name in chosen:
                 try:
@@ -308,7 +322,7 @@ class _Reading:
 
     def daemons(self) -> tuple[PodKind, ...]:
         found = []
-        for body in self._objects.workload.daemon_sets:
+        for body in self._workload.daemon_sets:
             template = spec_of(body).get("template") or {}
             meta = {**(template.get("metadata") or {}), "name": body["metadata"]["name"]}
             pod = {**template, "metadata": {**meta, "namespace": key_of(body).namespace}}
@@ -336,7 +350,7 @@ class _Owners:
         owners = {node["metadata"]["name"]: owner_uid(node) for node in objects.workload.nodes}
         for machine in map(machine_facts.read, objects.groups.machines):
             if owners.get(machine.node_name) not in {None, "", machine.uid}:
-                # Whoever may write a Machine's status names any Node there; the Node says whose it is.
+                # A user who may write a Machine's status can name any Node there, so the Node's own record decides.
                 machine = replace(machine, node_name="")  # noqa: PLW2901
             self._machines.setdefault(machine.owner_uid, []).append(machine)
 

@@ -9,7 +9,8 @@
 | `priority` | stand highest in the list of priorities |
 | `random` | one of them, by the seed |
 
-What is left after the last one is decided by the seed, so that the same world gives the same choice.
+Of what is left after the last one, a group that is there goes before one that would have to be made; then the seed
+decides, so that the same world gives the same choice.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Option:
     estimate: Estimate
     price: Fraction | None = None
     in_zone_order: bool = False
+    new: bool = False
+    """The group would have to be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Choosing:
     prices: PriceTable = field(default_factory=PriceTable)
 
     def price(self, group: str, node: NodeInfo) -> Fraction | None:
-        """Of an hour of one Node; None if nobody knows."""
+        """Price of one Node for an hour; None if it is not known."""
         price = self.prices.node(group, node.labels)
         return None if price is None else Fraction(str(price))
 
@@ -68,7 +71,7 @@ def choose(options: Sequence[Option], choosing: Choosing) -> Option | None:
     for name in checked(choosing.names):
         if len(left) > 1:
             left = _FILTERS[name](left, choosing)
-    return _drawn(left, choosing.seed) if left else None
+    return _drawn([option for option in left if not option.new] or left, choosing.seed) if left else None
 
 
 def checked(names: Sequence[str]) -> Sequence[str]:

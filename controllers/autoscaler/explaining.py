@@ -1,4 +1,4 @@
-"""Why does nothing happen? Of a pod, a group or a Node: what is decided about it, and every reason for a no."""
+"""Why does nothing happen? The decision about a pod, a group or a Node, with every reason for a refusal."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def _waiting(observed: Observed, decision: Decision, *, key: Key) -> Iterator[An
             return
     for left in decision.scale_up.left:
         if any(_is(pod, key) for pod in left.pods):
-            if left.why:
+            if left.gang:
+                yield Answer(f"stays pending: {left.gang}", tuple(Answer(f"{g}: {why}") for g, why in left.why.items()))
+            elif left.why:
                 yield from refused(observed.cluster, left)
             else:
                 yield Answer("stays pending: there is no group, or too many pods of other kinds wait to say more")

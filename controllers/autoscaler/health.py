@@ -118,7 +118,9 @@ def arriving(state: GroupState, cluster: ClusterState) -> list[tuple[NodeInfo, i
 
 
 def resting(cluster: ClusterState) -> dict[str, Backoff]:
-    """Back-offs as they are now. Groups that are gone and failures long past are forgotten."""
+    """Back-offs as they are now. Groups that are gone and failures long past are forgotten; not those of groups that
+    could be made again.
+    """
     found: dict[str, Backoff] = {}
     pauses = cluster.options.health.pauses
     for state in cluster.groups:
@@ -128,6 +130,10 @@ def resting(cluster: ClusterState) -> dict[str, Backoff]:
             found[state.id] = failed(before, cluster.now, problems[0], pauses)
         elif before is not None and cluster.now - before.failed_at < pauses.forget_after:
             found[state.id] = before
+    for name, rest in cluster.memory.backoffs.items():
+        is_own = any(state.id == name for state in cluster.own.candidates)
+        if is_own and cluster.now - rest.failed_at < pauses.forget_after:
+            found[name] = rest
     return found
 
 

@@ -25,6 +25,16 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
+class GangRecord:
+    """``groups`` grew for the gang of this ``uid`` by so many Nodes since ``since``; ``rest``: of the last failure."""
+
+    uid: str
+    groups: Mapping[str, int] = field(default_factory=dict)
+    since: datetime | None = None
+    rest: Backoff | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """``unneeded``: Node → since when nobody needs it. ``grown``: what was added, for the rate and the delays."""
 
@@ -32,6 +42,7 @@ class Memory:
     backoffs: Mapping[str, Backoff] = field(default_factory=dict)
     grown: tuple[Addition, ...] = ()
     shrunk_at: datetime | None = None
+    gangs: Mapping[str, GangRecord] = field(default_factory=dict)
 
     @property
     def grown_at(self) -> datetime | None:
@@ -50,17 +61,10 @@ def write(memory: Memory) -> str:
     return json.dumps(
         {
             "unneeded": {name: format_time(since) for name, since in memory.unneeded.items()},
-            "backoffs": {
-                group: {
-                    "until": format_time(rest.until),
-                    "failedAt": format_time(rest.failed_at),
-                    "pauseSeconds": int(rest.pause.total_seconds()),
-                    "why": rest.why,
-                }
-                for group, rest in memory.backoffs.items()
-            },
+            "backoffs": {group: _rest(rest) for group, rest in memory.backoffs.items()},
             "grown": [{"at": format_time(each.at), "nodes": each.nodes} for each in memory.grown],
             "shrunkAt": format_time(memory.shrunk_at) if memory.shrunk_at else None,
+            **({"gangs": {name: _gang(record) for name, record in memory.gangs.items()}} if memory.gangs else {}),
         },
         sort_keys=True,
     )
@@ -79,7 +83,33 @@ def read(text: str) -> Memory:
         backoffs=dict(_kept(_items(found.get("backoffs")), lambda each: (each[0], _backoff(each[1])))),
         grown=tuple(_kept(_list(found.get("grown")), lambda each: Addition(_time(each["at"]), int(each["nodes"])))),
         shrunk_at=next(_kept([found.get("shrunkAt")], _time), None),
+        gangs=dict(_kept(_items(found.get("gangs")), lambda each: (each[0], _gang_record(each[1])))),
     )
+
+
+def _rest(rest: Backoff) -> dict[str, Any]:
+    return {
+        "until": format_time(rest.until),
+        "failedAt": format_time(rest.failed_at),
+        "pauseSeconds": int(rest.pause.total_seconds()),
+        "why": rest.why,
+    }
+
+
+def _gang(record: GangRecord) -> dict[str, Any]:
+    return {
+        "uid": record.uid,
+        "groups": dict(record.groups),
+        "since": format_time(record.since) if record.since else None,
+        "rest": _rest(record.rest) if record.rest else None,
+    }
+
+
+def _gang_record(found: Any) -> GangRecord:
+    groups = {str(name): int(count) for name, count in _items(found["groups"])}
+    since = _time(found["since"]) if found.get("since") else None
+    rest = _backoff(found["rest"]) if found.get("rest") else None
+    return GangRecord(str(found["uid"]), groups, since, rest)
 
 
 def _kept(found: Iterable[Any], parse: Callable[[Any], T]) -> Iterator[T]:

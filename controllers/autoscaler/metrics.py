@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import count, count_all
 from controllers.autoscaler.observe import Observed
@@ -12,7 +13,7 @@ from controllers.autoscaler.resource_limits import MILLI
 from controllers.kernel.plan import Metric, Sample
 from controllers.scheduling.shapes import CPU, MEMORY
 
-_PREFIX = "cluster_autoscaler_"
+_PREFIX, _OWN = "cluster_autoscaler_", "autoprovisioned"
 METRICS: list[Metric] = []
 
 
@@ -41,6 +42,8 @@ _TARGET = _metric("node_group_target_count", "Nodes that a group is to have.", "
 _RESTING = _metric("node_group_backoff_status", "1 while a group rests because it failed to grow.", "node_group")
 _ADDED = _metric("scaled_up_nodes_total", "Nodes added.", total=True)
 _REMOVED = _metric("scaled_down_nodes_total", "Nodes removed: empty, or underutilized.", "reason", total=True)
+_MADE = _metric("created_node_groups_total", "Groups that the autoscaler made.", "group_type", total=True)
+_UNMADE = _metric("deleted_node_groups_total", "Groups of its own that it deleted.", "group_type", total=True)
 _FAILED = _metric("failed_scale_ups_total", "Times that a group began to rest, by why.", "reason", total=True)
 
 
@@ -85,7 +88,10 @@ def _of_cluster(observed: Observed, decision: Decision) -> Iterator[Sample]:
 
 
 def _of_groups(observed: Observed, decision: Decision) -> Iterator[Sample]:
-    yield Sample(_GROUPS, len(observed.cluster.groups), ("autoscaled",))
+    own = sum(1 for state in observed.cluster.groups if state.making is not None)
+    yield Sample(_GROUPS, len(observed.cluster.groups) - own, ("autoscaled",))
+    if observed.cluster.options.growth.own_groups:
+        yield Sample(_GROUPS, own, (_OWN,))
     for state in observed.cluster.groups:
         rest = decision.memory.backoffs.get(state.id)
         yield Sample(_LEAST, state.group.bounds.min_size, (state.id,))
@@ -104,6 +110,9 @@ def _of_changes(observed: Observed, decision: Decision) -> Iterator[Sample]:
     )
     for reason, nodes in gone.items():
         yield Sample(_REMOVED, nodes, (reason,))
+    if observed.cluster.options.growth.own_groups:
+        yield Sample(_MADE, len(to_create(observed.cluster, decision.scale_up.added)), (_OWN,))
+        yield Sample(_UNMADE, len(to_delete(observed.cluster, decision.changes)), (_OWN,))
     before = observed.cluster.memory.backoffs
     for name, rest in decision.memory.backoffs.items():
         if name not in before or before[name].until != rest.until:

@@ -1,4 +1,4 @@
-"""View → Observed: the cluster, what is left alone and why, what is remembered and what was told."""
+"""View → Observed: the cluster, what is left alone and why, what is remembered and what was reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.candidates import made_of, with_candidates
 from controllers.autoscaler.cluster_state import (
     ClusterState,
     GroupObjects,
@@ -17,6 +18,8 @@ from controllers.autoscaler.cluster_state import (
     WorkloadObjects,
     read_cluster,
 )
+from controllers.autoscaler.gangs import APIS
+from controllers.autoscaler.offers import Offers, read_offers
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
 from controllers.autoscaler.upcoming_zones import domain_order
@@ -160,7 +163,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
     shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
     objects = Objects(
         groups=_group_objects(view, candidates, apart=apart, shapes=shapes),
-        workload=workload_of(view),
+        workload=workload_of(view, options.growth.gangs),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         reader=reader or Reader(),
@@ -170,21 +173,33 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
         unreachable=f"Cluster {options.cluster} can't be reached: {scope.outage.why}" if scope.outage else "",
     )
     remembered = memory.read(_data(kept, "memory"))
+    cluster = read_cluster(objects, now=view.now, options=options, memory=remembered, health=health)
+    offers = Offers()
+    if options.growth.own_groups:
+        offers = read_offers(view, options, left_alone=lambda body: _left_alone(body, view, options=options))
+        made = {uid_of(body): key for body in candidates.deployments if (key := made_of(body)) is not None}
+        taken = {key_of(body) for body in candidates.deployments}
+        cluster = with_candidates(cluster, offers.offered, made=made, taken=taken)
     return Observed(
-        cluster=read_cluster(objects, now=view.now, options=options, memory=remembered, health=health),
+        cluster=cluster,
         scope=scope,
         templates=Templates(
             unknown={name: read.why for name, read in unknown.items()},
-            awaiting=frozenset(name for name, read in unknown.items() if read.asked),
+            awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
         records=Records(
             memory=kept,
             status=status,
             bodies=_ours_to_speak_of(candidates.bodies, options.cluster, unreachable=scope.outage),
             refs=candidates.refs,
-            misconfigured=misconfigured,
+            misconfigured={**misconfigured, **offers.bad},
         ),
     )
+
+
+def _left_alone(body: Obj, view: View, *, options: AutoscalerOptions) -> bool:
+    """Whether a group would not be ours to scale if it were made."""
+    return bool(_elsewhere(body, view, ours=options.cluster) or _paused(body, view))
 
 
 def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
@@ -203,7 +218,7 @@ def _candidates(view: View, options: AutoscalerOptions) -> _Candidates:
 
 
 def _scope(view: View, options: AutoscalerOptions, *, candidates: _Candidates) -> Scope:
-    """Where faulty groups belong is told too; a pause is asked for of those alone that would be scaled."""
+    """The owners of faulty groups are reported too; pauses are read only for groups that would be scaled."""
     known = [*(group.ref for group in candidates.groups), *(each.ref for each in candidates.bad)]
     elsewhere = {ref: why for ref in known if (why := _elsewhere(candidates.body(ref), view, ours=options.cluster))}
     there = {ref.key for ref in candidates.refs.values()}
@@ -230,7 +245,8 @@ def _group_objects(
     )
 
 
-def workload_of(view: View) -> WorkloadObjects:
+def workload_of(view: View, gangs: Iterable[str] = ()) -> WorkloadObjects:
+    """``gangs``: APIs of groups of pods."""
     return WorkloadObjects(
         nodes=view.all(NODE),
         pods=view.all(POD),
@@ -239,6 +255,7 @@ def workload_of(view: View) -> WorkloadObjects:
         namespaces=view.all(NAMESPACE),
         csi_nodes=view.all(CSI_NODE),
         book=_book(view),
+        pod_groups={name: view.all(APIS[name].kind) for name in gangs},
     )
 
 
@@ -297,12 +314,12 @@ def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
 
 
 def _other_autoscaler(view: View, namespace: str) -> str:
-    """Who holds the Cluster Autoscaler's Lease; "" if nobody does."""
+    """Holder of the Cluster Autoscaler's Lease; "" if it has none."""
     return holder_of(view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE)), view.now)
 
 
 def holder_of(lease: Obj | None, now: datetime) -> str:
-    """Who holds the Lease; "" if nobody does any longer."""
+    """Holder of the Lease; "" if it has expired or has none."""
     spec = (lease or {}).get("spec") or {}
     holder, renewed = spec.get("holderIdentity"), parse_time(spec.get("renewTime"))
     seconds = spec.get("leaseDurationSeconds")

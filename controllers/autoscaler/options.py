@@ -1,4 +1,4 @@
-"""What the autoscaler was told about the cluster as a whole. The defaults are the Cluster Autoscaler's."""
+"""Options for the cluster as a whole. The defaults are the Cluster Autoscaler's."""
 
 from __future__ import annotations
 
@@ -44,6 +44,10 @@ class GrowthOptions:
     provision_time: timedelta = timedelta(minutes=15)
     expendable_below: int = -10
     startup_taints: tuple[str, ...] = ()
+    own_groups: int = 0
+    """Groups of its own making that there may be at a time; 0: it makes none."""
+    gangs: tuple[str, ...] = ()
+    """APIs whose groups of pods get all of their Nodes or none (``gangs.APIS``)."""
 
 
 @dataclass(frozen=True, slots=True)

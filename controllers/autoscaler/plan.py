@@ -1,13 +1,17 @@
-"""Observed → Plan: the Nodes that are missing, then those that are too many; what is kept, written and told of it."""
+"""Observed → Plan: missing Nodes first, then superfluous ones; what is remembered, written and reported."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from api import names
 from controllers.autoscaler import memory
+from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.gang_growth import plan_with_gangs
+from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
@@ -17,9 +21,9 @@ from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod
 from controllers.autoscaler.scale_up import ScaleUp, plan_scale_up
 from controllers.autoscaler.scaledown import actuation
 from controllers.autoscaler.scaledown.planner import ScaleDown, plan_scale_down
-from controllers.kernel.actions import Action, Event
+from controllers.kernel.actions import Action, Create, Delete, Event
 from controllers.kernel.plan import Plan, Step, Wait, steps
-from controllers.kernel.refs import LEASE, Key, Ref
+from controllers.kernel.refs import LEASE, MACHINE_CLASS, Key, Ref
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.resize import Resize, Scaling
@@ -56,13 +60,18 @@ def decide(cluster: ClusterState) -> Decision:
     before = cluster.memory
     if trouble := unhealthy(cluster):
         return Decision(
-            memory=Memory(unneeded={}, backoffs=before.backoffs, grown=before.grown, shrunk_at=before.shrunk_at),
+            memory=replace(before, unneeded={}),
             frozen=trouble,
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up = plan_scale_up(cluster, projected, resting=backoffs) if projected.unschedulable else ScaleUp()
-    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added))
+    scale_up = ScaleUp()
+    if projected.gangs:
+        scale_up = plan_with_gangs(cluster, projected, groups=backoffs)
+    elif projected.unschedulable:
+        scale_up = plan_scale_up(cluster, projected, resting=backoffs)
+    gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
+    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
     left = any(victim.node for victim in scale_down.victims)
     return Decision(
         memory=Memory(
@@ -70,6 +79,7 @@ def decide(cluster: ClusterState) -> Decision:
             backoffs=backoffs,
             grown=_additions(cluster, scale_up),
             shrunk_at=cluster.now if left else before.shrunk_at,
+            gangs=gangs.records,
         ),
         scale_up=scale_up,
         scale_down=scale_down,
@@ -89,7 +99,7 @@ def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]
 def _changes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> dict[str, int]:
     """2 Nodes more for pods and 3 Machines given up in one group: -1."""
     fewer = actuation.fewer(scale_down)
-    return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.groups}
+    return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.all_groups}
 
 
 def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> tuple[Step, ...]:
@@ -98,7 +108,16 @@ def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
         going=actuation.marked(scale_down),
         staying=actuation.unmarked(scale_down),
         sizes=_sizes(cluster, scale_up, scale_down=scale_down),
+        groups=_own_groups(cluster, scale_up, scale_down=scale_down),
     ).steps([*_scale_up_events(cluster, scale_up), *actuation.events(scale_down)])
+
+
+def _own_groups(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> list[Create | Delete]:
+    """MachineDeployments that are made, and those of its own making that are not needed any more."""
+    if not cluster.options.growth.own_groups:
+        return []
+    changes = _changes(cluster, scale_up, scale_down=scale_down)
+    return [*to_create(cluster, scale_up.added), *to_delete(cluster, changes)]
 
 
 def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> list[Resize]:
@@ -117,7 +136,11 @@ def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
 
 
 def _scale_up_events(cluster: ClusterState, scale_up: ScaleUp) -> Iterator[Event]:
-    groups = {state.id: state.group for state in cluster.groups}
+    groups = {state.id: state.group for state in cluster.all_groups}
+    for state in cluster.own.candidates:
+        if state.id in scale_up.added and state.making is not None:
+            why = f"MachineDeployment {state.group.ref.key} was made of it for pods that find no place"
+            yield Event(Ref(MACHINE_CLASS, state.making.machine_class), "Normal", "CreatedNodeGroup", why)
     for name, nodes in scale_up.added.items():
         before = groups[name].replicas
         why = f"{name} goes from {before} to {before + nodes} (maximum {groups[name].bounds.max_size})"

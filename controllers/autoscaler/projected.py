@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
+from controllers.autoscaler.gang_placement import place_whole
+from controllers.autoscaler.gangs import Gang, single
 from controllers.autoscaler.health import arriving, upcoming
 from controllers.autoscaler.reservations import Reservation, reserve_all
+from controllers.autoscaler.templates import PREFIX
 from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.predicates import static_refusal
@@ -31,6 +34,10 @@ class ProjectedCluster:
     """Nodes that are there and on which pending pods are about to find room."""
     held: Mapping[Ref, Reservation] = field(default_factory=dict)
     """What ProvisioningRequests hold."""
+    gangs: tuple[Gang, ...] = ()
+    """Those that have no room as a whole, and hold none."""
+    promised: Mapping[str, int] = field(default_factory=dict)
+    """Group \u2192 Nodes on their way on which pending pods are about to find room; only where there are gangs."""
 
     def booked(self) -> dict[str, Ref]:
         """Nodes that are there → a request that holds room on them."""
@@ -68,7 +75,8 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
     held = reserve_all(snapshot, cluster.requests) if cluster.requests else {}
     headroom = snapshot.free(PODS).copy()
     pending = sorted(cluster.workload.pending, key=_size, reverse=True)
-    unschedulable = filter_schedulable(snapshot, pending).unschedulable if pending else ()
+    gangs = cluster.workload.gangs
+    unschedulable, waiting = _placed(snapshot, pending, gangs) if pending else ((), ())
     taken = np.flatnonzero(snapshot.free(PODS)[: len(cluster.workload.nodes)] < headroom[: len(cluster.workload.nodes)])
     awaiting = frozenset(cluster.workload.nodes[row].name for row in taken)
     return ProjectedCluster(
@@ -79,7 +87,37 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
         nodes=tuple(nodes),
         awaiting=awaiting,
         held=held,
+        gangs=waiting,
+        promised=_promised(snapshot, len(daemons)) if gangs else {},
     )
+
+
+def _placed(
+    snapshot: Snapshot, pending: Sequence[PodInfo], gangs: Sequence[Gang]
+) -> tuple[tuple[Group, ...], tuple[Gang, ...]]:
+    """Pods and gangs without room; the others are in the snapshot. Of equal priority gangs go first: a single pod more
+    easily finds another place.
+    """
+    if not gangs:
+        return filter_schedulable(snapshot, pending).unschedulable, ()
+    left: list[Group] = []
+    waiting: list[Gang] = []
+    singles = single(pending, gangs)
+    for priority in sorted({each.priority for each in gangs} | {pod.kind.priority for pod in singles}, reverse=True):
+        waiting += [gang for gang in gangs if gang.priority == priority and not place_whole(snapshot, gang)]
+        same = [pod for pod in singles if pod.kind.priority == priority]
+        left += filter_schedulable(snapshot, same).unschedulable
+    return tuple(left), tuple(waiting)
+
+
+def _promised(snapshot: Snapshot, daemons: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in snapshot.rows.tolist():
+        node = snapshot.nodes[row]
+        if node.hypothetical and sum(snapshot.pods[row].values()) > daemons:
+            name = node.name.removeprefix(PREFIX)
+            found[name] = found.get(name, 0) + int(snapshot.copies[row])
+    return found
 
 
 def _offer(state: GroupState) -> tuple[int, int]:

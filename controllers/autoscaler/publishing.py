@@ -1,7 +1,7 @@
 """What a running autoscaler tells of itself beside its status: the options it decides by, and its last decisions.
 
 Both are texts of the status ConfigMap, bounded in size, and written when they say something new. Those who ask why
-nothing happens (``nodewright autoscaler explain``) read them, and so need not be told the options again.
+nothing happens (``nodewright autoscaler explain``) read them, so users need not repeat the options.
 """
 
 from __future__ import annotations

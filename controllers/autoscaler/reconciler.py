@@ -7,6 +7,7 @@ from typing import Any
 
 from api import names, provisioning_names
 from controllers.autoscaler.cluster_state import is_unschedulable
+from controllers.autoscaler.gangs import kinds_of
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.observe import READS, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
@@ -60,6 +61,8 @@ class AutoscalerReconciler:
         self.options = options or AutoscalerOptions()
         if self.options.provisioning_requests:
             self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
+        if self.options.growth.gangs:
+            self.reads = (*self.reads, *kinds_of(self.options.growth.gangs))
         self.sees: Key | ManagementCluster = self.options.cluster or MANAGEMENT_CLUSTER
         self.key = self.options.memory_key
         self._reader = reader or Reader()

@@ -1,4 +1,4 @@
-"""What people are told: the status ConfigMap, a condition on groups that can't be scaled, events on pods and groups."""
+"""What users see: the status ConfigMap, a condition on groups that can't be scaled, events on pods and groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controllers.scheduling.shapes import PodInfo
 _TYPE = DeploymentCondition.SCALING_ACTIVE
 _LONGEST = 900
 MOST_EVENTS = 50
-"""Pods that are told in one reconcile which group grew for them, or why none did."""
+"""Pods that get an event in one reconcile: which group grew for them, or why none did."""
 
 
 def ref_of_pod(pod: PodInfo) -> Ref:
@@ -133,9 +133,9 @@ def _events(observed: Observed, decision: Decision, problems: dict[Ref, tuple[Re
 def _left(decision: Decision) -> Iterator[Event]:
     previous = 0
     for left in decision.scale_up.left:
-        if not left.why:
+        if not left.why and not left.gang:
             continue
-        why = "; ".join(f"{group}: {reason}" for group, reason in left.why.items())
+        why = "; ".join(filter(None, [left.gang, *(f"{group}: {reason}" for group, reason in left.why.items())]))
         for pod in left.pods[: MOST_EVENTS - previous]:
             previous += 1
             yield Event(ref_of_pod(pod), "Normal", "NotTriggerScaleUp", why[:_LONGEST])

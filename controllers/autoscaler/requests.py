@@ -27,7 +27,7 @@ _CONTAINERS = ("initContainers", "containers")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``pods`` room is wanted for, ``left`` those that have no Node yet. ``problem``: why they can't be told.
+    """``pods`` room is wanted for, ``left`` those that have no Node yet. ``problem``: why they are not known.
     ``ended``: its booking is to end now.
     """
 
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def rank(self) -> tuple[bool, datetime, datetime, Key]:
-        """Who came first: those with a booking, then those for which Nodes are on their way, then the others."""
+        """Order of requests: first those with a booking, then those whose Nodes are on their way, then the others."""
         if self.booked:
             held = self.since(ProvisioningCondition.PROVISIONED)
         else:

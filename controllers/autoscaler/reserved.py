@@ -1,8 +1,8 @@
 """What kubelets keep from pods: allocatable is capacity less what is reserved for Kubernetes, the system, and eviction.
 
 How a kubelet is set up is its bootstrap's business. What this goes by are the annotations by which machine-controller
-is told the same, on the MachineDeployment or MachineSet or, above that, on its template. What nobody says is not
-reserved: a Node of the group, once there is one, tells it exactly.
+is declared the same way, on the MachineDeployment or MachineSet or, above that, on its template. What nobody says is
+not reserved: a Node of the group, once there is one, tells it exactly.
 """
 
 from __future__ import annotations

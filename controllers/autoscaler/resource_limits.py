@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from api.durations import format_duration
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.projected import ProjectedCluster
@@ -36,6 +38,12 @@ class ResourceLimits:
                 f"the cluster may have {options.memory.most} bytes of memory",
             ),
         }
+
+    def copy(self) -> ResourceLimits:
+        """What is left now, for a try that may be undone."""
+        found = copy.copy(self)
+        found._counts, found._amounts = list(self._counts), dict(self._amounts)
+        return found
 
     def nodes(self, node: NodeInfo) -> tuple[int, str]:
         """How many Nodes like this one may be added, and what allows no more."""

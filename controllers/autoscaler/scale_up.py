@@ -7,8 +7,9 @@ still left are asked for again, until no group helps any more. (The Cluster Auto
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.balancing import alike, balance
@@ -18,16 +19,17 @@ from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
 from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
+from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
-from controllers.scheduling.classes import PodClass
+from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
 from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
-_MOST_EXPLAINED = 20
+MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
 
 
@@ -45,6 +47,8 @@ class Left:
 
     pods: tuple[PodInfo, ...]
     why: Mapping[str, str]
+    gang: str = ""
+    """Why the gang that they are of gets no Node at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +59,80 @@ class ScaleUp:
     helped: tuple[Helped, ...] = ()
     left: tuple[Left, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    for_gangs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Gang \u2192 group \u2192 new Nodes, of those that got all they need."""
 
 
 def plan_scale_up(
     cluster: ClusterState, projected: ProjectedCluster, *, resting: Mapping[str, Backoff], explained: bool = True
 ) -> ScaleUp:
-    """The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left without why."""
-    growth = _Growth(cluster, projected, resting)
-    while growth.left and growth.step():
-        pass
-    return growth.result(_MOST_EXPLAINED if explained else 0)
+    """For single pods. The new Nodes with their pods are in ``projected`` afterwards. Not ``explained``: pods are left
+    without why.
+    """
+    growth = Growth(cluster, projected, resting)
+    growth.run(projected.unschedulable)
+    return growth.result(MOST_EXPLAINED if explained else 0)
 
 
-class _Growth:
+class Growth:
+    """Groups that grow, one choice after the other; what was added stays added."""
+
     def __init__(self, cluster: ClusterState, projected: ProjectedCluster, resting: Mapping[str, Backoff]) -> None:
         self._cluster = cluster
         self._projected = projected
         self._resting = resting
         self._allowance = ResourceLimits(cluster, projected)
-        self._groups = {state.id: state.group for state in cluster.groups}
-        self._states = {state.id: state for state in cluster.groups}
-        self.left: dict[PodClass, list[PodInfo]] = {
-            group.pod_class: list(group.pods) for group in projected.unschedulable
-        }
+        self._groups = {state.id: state.group for state in cluster.all_groups}
+        self._states = {state.id: state for state in cluster.all_groups}
+        self.left: dict[PodClass, list[PodInfo]] = {}
+        self._over: dict[PodClass, list[PodInfo]] = {}
+        self._gangs_left: list[Left] = []
+        self._for_gangs: dict[str, dict[str, int]] = {}
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates: dict[object, Estimate] = {}
-        """Of this step, by what the Nodes would be like: many groups differ in nothing that matters."""
+        """Estimates of this step, by template: many groups differ in nothing that matters."""
+
+    def run(self, groups: Iterable[Group]) -> None:
+        """Until no group helps any of the pods any more."""
+        self.take(groups)
+        while self.left and self.step():
+            pass
+        for pod_class, pods in self.left.items():
+            self._over.setdefault(pod_class, []).extend(pods)
+        self.left = {}
+
+    def take(self, groups: Iterable[Group]) -> None:
+        self.left = {}
+        for group in groups:
+            self.left.setdefault(group.pod_class, []).extend(group.pods)
+
+    def mark(self) -> tuple[Any, ...]:
+        """To go back to with ``back``; the snapshot is the caller's to fork."""
+        return dict(self._groups), Counter(self._added), len(self._helped), self._allowance.copy(), dict(self._skipped)
+
+    def back(self, mark: tuple[Any, ...]) -> None:
+        groups, added, helped, allowance, skipped = mark
+        self._groups, self._added, self._allowance, self._skipped = groups, added, allowance, skipped
+        del self._helped[helped:]
+        self.left = {}
+
+    def added_since(self, mark: tuple[Any, ...]) -> dict[str, int]:
+        return {name: count - mark[1][name] for name, count in self._added.items() if count > mark[1][name]}
+
+    def got(self, gang: str, added: Mapping[str, int]) -> None:
+        """All of the gang has room now."""
+        self._for_gangs[gang] = dict(added)
+
+    def waits(self, left: Left) -> None:
+        """A gang that gets nothing."""
+        self._gangs_left.append(left)
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates = {}
-        options = [option for state in self._cluster.groups if (option := self._option(state)) is not None]
+        options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
         if chosen is None:
@@ -102,10 +147,16 @@ class _Growth:
         return True
 
     def result(self, explained: int) -> ScaleUp:
-        left = []
-        for position, (pod_class, pods) in enumerate(self.left.items()):
-            left.append(Left(tuple(pods), self._refusals(pod_class) if position < explained else {}))
-        return ScaleUp(added=dict(self._added), helped=tuple(self._helped), left=tuple(left), skipped=self._skipped)
+        left = list(self._gangs_left)
+        for position, (pod_class, pods) in enumerate(self._over.items()):
+            left.append(Left(tuple(pods), self.refusals(pod_class) if position < explained else {}))
+        return ScaleUp(
+            added=dict(self._added),
+            helped=tuple(self._helped),
+            left=tuple(left),
+            skipped=self._skipped,
+            for_gangs=self._for_gangs,
+        )
 
     def _option(self, state: GroupState) -> Option | None:
         template = state.template
@@ -113,7 +164,7 @@ class _Growth:
         if why or template is None:
             self._skipped[state.id] = why
             return None
-        free = sum(group.headroom for group in self._sharing(state, template))
+        free = self._headroom(state, template)
         allowed, why = self._allowance.nodes(template)
         if not allowed or (state.is_whole and allowed < free):
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
@@ -124,11 +175,18 @@ class _Growth:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
         if zone_order is not None and in_zone_order:
-            limit = min(self._groups[state.id].headroom, allowed, _MOST_IN_TURN)
+            limit = min(self._groups[state.id].headroom, free, allowed, _MOST_IN_TURN)
             found = self._estimated_in_order(template, zone_order, domains=self._next(state, limit))
         price = self._cluster.options.growth.choosing.price(state.id, template)
         return (
-            Option(group=state.id, node=template, estimate=found, price=price, in_zone_order=in_zone_order)
+            Option(
+                group=state.id,
+                node=template,
+                estimate=found,
+                price=price,
+                in_zone_order=in_zone_order,
+                new=state.is_new,
+            )
             if found.nodes
             else None
         )
@@ -181,11 +239,47 @@ class _Growth:
         if state.template is None:
             return f"nobody knows what its Nodes would be like: {state.problem}"
         group = self._groups[state.id]
-        return "" if group.headroom else f"it has its maximum of {group.bounds.max_size} Nodes"
+        if not group.headroom:
+            return f"it has its maximum of {group.bounds.max_size} Nodes"
+        return self._own_limits(state)
+
+    def _own_limits(self, state: GroupState) -> str:
+        """Why no more Nodes of its MachineClass, or no more groups, are made; "" for groups of people."""
+        if state.making is None:
+            return ""
+        machine_class = state.making.machine_class
+        limit = self._cluster.own.class_limits.get(machine_class, 0)
+        if not limit:
+            return f"MachineClass {machine_class} is not offered any more"
+        if self._class_left(machine_class) <= 0:
+            return f"groups of MachineClass {machine_class} have {limit} Nodes, as many as it offers"
+        most = self._cluster.options.growth.own_groups
+        is_new = state.is_new and not self._groups[state.id].replicas
+        if is_new and self._own_groups() >= most:
+            return f"there are {most} groups of the autoscaler's making, and no more may be made"
+        return ""
+
+    def _class_left(self, machine_class: Key) -> int:
+        """Nodes that groups made of the class may still have."""
+        there = sum(
+            self._groups[s.id].replicas
+            for s in self._states.values()
+            if s.making and s.making.machine_class == machine_class
+        )
+        return self._cluster.own.class_limits.get(machine_class, 0) - there
+
+    def _own_groups(self) -> int:
+        own = (state for state in self._states.values() if state.making is not None)
+        return sum(1 for state in own if not state.is_new or self._groups[state.id].replicas)
+
+    def _headroom(self, state: GroupState, template: NodeInfo) -> int:
+        """Nodes that it may still get, with those that share."""
+        free = sum(group.headroom for group in self._sharing(state, template))
+        return free if state.making is None else min(free, self._class_left(state.making.machine_class))
 
     def _sharing(self, state: GroupState, template: NodeInfo) -> list[NodeGroup]:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._cluster.options.growth.balance or state.is_whole:
+        if not self._cluster.options.growth.balance or state.is_whole or state.making is not None:
             return [self._groups[state.id]]
         return [
             self._groups[other.id]
@@ -194,6 +288,7 @@ class _Growth:
             or (
                 other.template is not None
                 and not other.is_whole
+                and other.making is None
                 and alike(template, other.template)
                 and not self._hindrance(other)
             )
@@ -213,11 +308,11 @@ class _Growth:
         self.left = {pod_class: pods for pod_class, pods in self.left.items() if pods}
         return tuple(seated)
 
-    def _refusals(self, pod_class: PodClass) -> dict[str, str]:
+    def refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
         there = self._projected.snapshot.occupied()
         found = {}
-        for state in self._cluster.groups:
+        for state in self._cluster.all_groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:

@@ -65,7 +65,7 @@ def says_the_same(before: str, text: str) -> bool:
 
 
 def written(status: Mapping[str, Any], now: datetime, before: str = "") -> str:
-    """As YAML with times. What was told ``before`` with the same status keeps its time of transition."""
+    """As YAML with times. An entry of ``before`` with the same status keeps its transition time."""
     earlier = _read(before)
     stamped = {"time": format_time(now), **status}
     stamped["clusterWide"] = _stamped(status["clusterWide"], earlier.get("clusterWide"), now=now)

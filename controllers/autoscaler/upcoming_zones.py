@@ -52,7 +52,7 @@ class UpcomingZones:
 
 
 def domain_order(body: Obj, sets: Sequence[Obj], *, view: View) -> tuple[str, ...]:
-    """() if its Machines don't go to several, or as long as one of its MachineSets was not told of it."""
+    """() if its Machines don't go to several, or until all of its MachineSets have the list."""
     found = domains_of(body, cluster_of(body, view))
     same_domains = all(domains_of(each, cluster_of(each, view)) == found for each in sets)
     return rotation_of(found, uid_of(body)) if same_domains and len(found) > 1 else ()

@@ -82,7 +82,7 @@ def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def _dates(authorities: list[x509.Certificate], now: datetime) -> str:
-    """Of the one that comes nearest: that ended last, else that begins first."""
+    """Message for the nearest certificate: the one that expired last, else the one that becomes valid first."""
     ended = [each.not_valid_after_utc for each in authorities if each.not_valid_after_utc < now]
     if ended:
         return f"expired at {max(ended):%Y-%m-%dT%H:%M:%SZ}, it is {now:%Y-%m-%dT%H:%M:%SZ}"

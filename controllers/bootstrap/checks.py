@@ -1,4 +1,4 @@
-"""What of a join can't work, beyond the form of its values: told with its field before anything is made."""
+"""Joins that can't work although each value is well-formed: refused with the field, before anything is created."""
 
 from __future__ import annotations
 

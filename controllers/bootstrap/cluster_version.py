@@ -1,4 +1,4 @@
-"""A control plane of a newer version joins: the cluster is told of the version first, as a conversation.
+"""A control plane of a newer version joins: the cluster's configuration gets the version first, in several requests.
 
 ``kubeadm join`` makes the static pods of the version in ConfigMap ``kube-system/kubeadm-config``, whichever kubeadm
 runs. So the version there is raised before the host gets its data (Cluster API's KubeadmControlPlane does so, too). It

@@ -1,4 +1,4 @@
-"""A host that runs a control plane: what kubeadm is told, and the steps that make the cluster or join its others.
+"""A host that runs a control plane: kubeadm's configuration, and the steps that create the cluster or join it.
 
 The first host makes the cluster (``kubeadm init``), all others join it (``kubeadm join`` with ``controlPlane``). The
 certificate authorities are given to each, so none is ever uploaded to the cluster. Facts of kubeadm are those of

@@ -58,7 +58,7 @@ def token_ids(machine_uid: str) -> tuple[str, ...]:
 
 
 def secret_key(machine: Key) -> Key:
-    """Where the bootstrap data of a Machine lies; a name that is too long is cut and told apart by its digest."""
+    """Where the bootstrap data of a Machine lies; a name that is too long is cut and ends in a digest."""
     name = f"{machine.name}{names.BOOTSTRAP_SUFFIX}"
     if len(name) > limits.MAX_OBJECT_NAME:
         mark = f"-{digest(machine.name, 10)}{names.BOOTSTRAP_SUFFIX}"
@@ -319,8 +319,8 @@ def bootstrap_secret(order: BootstrapOrder, token: str, data: bytes) -> dict[str
 def token_secret(order: BootstrapOrder, token: str, management_cluster: str, expires: datetime) -> dict[str, Any]:
     """The Secret of a bootstrap token as Kubernetes defines it.
 
-    For authentication alone: hosts are told CA and server, so nothing has to be signed for them. kubeadm's own group
-    may read the ConfigMaps that ``kubeadm join`` needs.
+    For authentication alone: hosts get the CA and the server's address, so nothing has to be signed for them. kubeadm's
+    own group may read the ConfigMaps that ``kubeadm join`` needs.
     """
     token_id, _, secret = token.partition(".")
     managed = {names.TOKEN_MANAGED_BY_LABEL: management_cluster} if management_cluster else {}

@@ -329,4 +329,4 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda step, context: _one(step.old is not None and context.control_plane and step.new[:2] < step.old[:2]),
     ),
 )  # fmt: skip
-"""In the order in which they are told."""
+"""In the order in which they are reported."""

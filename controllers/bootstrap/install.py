@@ -38,7 +38,7 @@ class _Mirror:
 
 def install_steps(join: Join) -> tuple[Step, ...]:
     """The runtime first: the kubelet's unit wants it."""
-    return (*_sources(join), *_runtime(join), *_kubernetes(join))
+    return (*_sources(join), *runtime_steps(join), *_kubernetes(join))
 
 
 def _sources(join: Join) -> tuple[Step, ...]:
@@ -95,7 +95,8 @@ def _repository(name: str, found: PackageRepository, minor: str, holds: tuple[st
     return Repository(name, found.url.replace("{minor}", minor), suite, components, found.signing_key, holds)
 
 
-def _runtime(join: Join) -> tuple[Step, ...]:
+def runtime_steps(join: Join) -> tuple[Step, ...]:
+    """containerd with its configuration, and what it needs: installed, or looked for."""
     settings, version = join.settings, join.container_runtime.partition("/")[2].removeprefix("v")
     path, steps = "/usr/bin/containerd", []
     label = f"containerd {version}".rstrip()

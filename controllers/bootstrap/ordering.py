@@ -21,7 +21,7 @@ from controllers.bootstrap.plan import join_steps
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import PATH, Settings
 from controllers.bootstrap.steps import Steps
-from controllers.bootstrap.upgrade import upgrade_steps
+from controllers.bootstrap.upgrade import no_other_version, upgrade_steps
 from controllers.kernel.bootstrapping import (
     BootstrapOrder,
     FileSource,
@@ -135,10 +135,11 @@ def upgrade_for(wanted: Wanted, target: JoinTarget | NoTarget) -> KubeletUpgrade
         return KubeletUpgrade(why_not="its provider runs nothing on its hosts")
     if isinstance(target, NoTarget):
         return KubeletUpgrade(why_not=target.message)
-    steps = upgrade_steps(_join(wanted, target))
+    join = _join(wanted, target)
+    steps = upgrade_steps(join)
     if not isinstance(steps, Steps):
         return KubeletUpgrade(why_not=_refused(steps).message)
-    return KubeletUpgrade(shell.render(steps), "")
+    return KubeletUpgrade(shell.render(steps), no_other_version(join))
 
 
 @dataclass(frozen=True, slots=True)

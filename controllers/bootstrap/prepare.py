@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from api.bootstrap import HostCommand, HostFile, Proxy
+from api.bootstrap import BootstrapSpec, HostCommand, HostFile, Proxy
 from api.durations import parse_duration
 from controllers.bootstrap import documents, runtime
 from controllers.bootstrap.settings import Settings
@@ -25,6 +25,8 @@ from controllers.bootstrap.steps import (
     TimeServers,
 )
 
+LISTED = "/var/lib/nodewright/files"
+"""Paths of ``spec.bootstrap.files`` that were written to the host, a line each."""
 _COMMAND_TIMEOUT = 300.0
 _PROXY_UNITS = ("containerd.service", "kubelet.service")
 
@@ -52,9 +54,9 @@ def host_steps(settings: Settings, server_host: str, contents: Contents = _NO_CO
         )
         for user in spec.users or ()
     ]
-    plain = tuple(_file(file, contents) for file in spec.files or () if file.path != runtime.CONFIG)
-    if plain:
-        steps.append(Step("write files", Files(plain)))
+    written = tuple(_file(file, contents) for file in spec.files or () if file.path != runtime.CONFIG)
+    if written:
+        steps.append(Step("write files", Files((*written, file_list(spec)))))
     if settings.spec.proxy and (settings.spec.proxy.http or settings.spec.proxy.https):
         steps += _proxy_steps(spec.proxy, settings, server_host)
     if spec.ntp:
@@ -86,6 +88,17 @@ def _command(command: HostCommand, when: str, number: int) -> Step:
     seconds = parse_duration(command.timeout).total_seconds() if command.timeout else _COMMAND_TIMEOUT
     mark = hashlib.sha256(repr((when, number, command.argv, command.script)).encode()).hexdigest()[:16]
     return Step(name, action, timeout=seconds, once=mark)
+
+
+def plain_files(spec: BootstrapSpec) -> tuple[File, ...]:
+    """Files whose content the spec has: not those of Secrets, and not containerd's configuration."""
+    return tuple(_file(file) for file in spec.files or () if file.path != runtime.CONFIG and file.content_from is None)
+
+
+def file_list(spec: BootstrapSpec) -> File:
+    """The file of the host that names what "write files" has written: a later change finds there what is to go."""
+    paths = [file.path for file in spec.files or () if file.path != runtime.CONFIG]
+    return File(LISTED, "".join(f"{path}\n" for path in paths), 0o600)
 
 
 def runtime_file(files: Sequence[HostFile] | None) -> File | None:

@@ -100,7 +100,7 @@ def assess(cluster: Ref, endpoint: str, secrets: Mapping[Key, Obj | None], now: 
 def why_due(access: Access, ca: KeyPair, endpoint: str, now: datetime) -> str:
     """Why the kubeconfig is to be made anew, "" if it need not be.
 
-    Of a year, a third is 121 days: so it is renewed when 121 days are left. Of 200 days, a third is 67: at 90 days.
+    A third of a year is 121 days: it is renewed when 121 days are left. A third of 200 days is 67: at 90 days.
     """
     if access.client is None:
         return "it holds no client certificate that can be read"

@@ -19,7 +19,7 @@ PROGRAM_NAME = "report.py"
 PAUSE = 10
 """Seconds between two reports of progress. A host that joins faster makes none."""
 MOST_REPORTS = 60
-"""Of one run of the script."""
+"""State of one run of the script."""
 
 
 def config(reporting: Reporting, steps: Steps) -> File:

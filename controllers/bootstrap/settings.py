@@ -132,7 +132,7 @@ def _effective(specs: _Specs) -> Settings:
 def problems(found: Settings | Mapping[str, Any], path: str = "spec") -> tuple[Refusal, ...]:
     """What is wrong with settings, or with the ``bootstrap`` of the spec of one object at ``path``; () if nothing is.
 
-    Of one object only what is wrong by itself: its other half may stand in a Cluster that comes later.
+    For a single object only faults that it has alone: the other half may be in a Cluster that comes later.
     """
     if isinstance(found, Settings):
         return found.faults

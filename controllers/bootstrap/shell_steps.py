@@ -34,12 +34,13 @@ def functions(steps: Iterable[Step]) -> str:
 
 
 def rescued(step: Step, does: str) -> list[str]:
-    """Of a step with a way back: ``does`` names the function that has its own lines."""
+    """Lines of a step that can be undone: ``does`` names the function that has its own lines."""
     text = step.rescue if step.rescue.startswith("#!") else f"#!/bin/sh\n{step.rescue}"
     return [
         does,
         "failed_with=$?",
         '[ "$failed_with" -ne 0 ] || return 0',
+        *([f'[ "$attempt" -ge {step.rescue_after} ] || return "$failed_with"'] if step.rescue_after > 1 else []),
         f'if {_echo(text)} | script {_RESCUE_TIME}; then give_up "$failed_with"; fi',
         'return "$failed_with"',
     ]

@@ -210,7 +210,8 @@ class Step:
     safe and cheap to repeat. ``timeout``: seconds. ``once``: name of a mark that is set when it has succeeded and keeps
     it from being done again; "" for what has a check of its own. ``undo``: runs before the step does where it was begun
     before and is not done: after a failure, or a reboot in the middle of it. ``rescue``: a script that runs when the
-    step has failed, "" for none; if it succeeds the host is as it was before, and nothing is tried again.
+    step has failed ``rescue_after`` times, "" for none; if it succeeds the host is as it was before, and nothing is
+    tried again.
     """
 
     name: str
@@ -220,6 +221,7 @@ class Step:
     once: str = ""
     undo: Command | None = None
     rescue: str = ""
+    rescue_after: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,33 +12,26 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from api import names
-from controllers.bootstrap import certificate_renewal, documents, etcd_snapshot, virtual_address, way_back
+from controllers.bootstrap import (
+    certificate_renewal,
+    documents,
+    etcd_snapshot,
+    virtual_address,
+    way_back,
+    worker_change,
+)
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot
 from controllers.bootstrap.install import kubernetes_program, present, repositories
 from controllers.bootstrap.join import Join, Refusal, refusals
 from controllers.bootstrap.prepare import environment
 from controllers.bootstrap.settings import PATH
-from controllers.bootstrap.steps import Command, Files, Script, Service, Step, Steps
+from controllers.bootstrap.steps import Command, Files, Service, Step, Steps
 
 _IMAGE_HAS_IT = Refusal(f"{PATH}.source", "the image brings the kubelet, so another version needs another host")
 _CONTROL_PLANE_TIME = 1800.0
 """Seconds: kubeadm waits up to 5 minutes for each of the four static pods."""
 _OF_CORE_DNS = ("CoreDNSMigration", "CoreDNSUnsupportedPlugins")
 """Checks that kubeadm makes of CoreDNS although the cluster has none of it (seen with 1.36.3)."""
-_STEADY, _TRIES = 5, 60
-_RUNS = f"""\
-tries=0 steady=0
-while [ "$tries" -lt {_TRIES} ]; do
-  if systemctl is-active --quiet kubelet.service; then steady=$((steady + 1)); else steady=0; fi
-  [ "$steady" -lt {_STEADY} ] || exit 0
-  tries=$((tries + 1))
-  sleep 1
-done
-journalctl --unit=kubelet.service --lines=10 --no-pager --output=cat
-echo "the kubelet does not keep running"
-exit 1
-"""
-"""A kubelet that can't read its configuration ends within a second, and its unit starts it again after 10 s."""
 
 
 def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
@@ -49,15 +42,19 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
     asked = join.control_plane.snapshot if join.control_plane is not None else None
     if isinstance(asked, str):
         return (Refusal(f"metadata.annotations[{names.ETCD_SNAPSHOT}]", asked),)
+    server = urlsplit(join.server).hostname or ""
+    if join.control_plane is None:
+        patched = bool(documents.patch_files(join.settings.spec))
+        steps = worker_change.steps(join, _upgraded(join, patched=patched))
+        return Steps(steps, environment=environment(join.settings, server))
     kubeadm, kubelet = (kubernetes_program(join, program) for program in ("kubeadm", "kubelet"))
     if kubeadm is None or kubelet is None:
         return (_IMAGE_HAS_IT,)
     patches = documents.patch_files(join.settings.spec)
     attempt = _attempt(join)
-    ends = Step("wait until the kubelet keeps running", Script(_RUNS), timeout=2.0 * _TRIES)
     steps = (
         *_saved(join),
-        *((way_back.keep(attempt),) if attempt else ()),
+        way_back.keep(attempt),
         *repositories(join),
         kubeadm,
         *((Step("write kubeadm's patches", Files(patches)),) if patches else ()),
@@ -65,17 +62,23 @@ def upgrade_steps(join: Join) -> Steps | tuple[Refusal, ...]:
         *_renewed(join),
         _upgraded(join, patched=bool(patches)),
         kubelet,
-        *((present(join, "kubelet"),) if attempt else ()),
+        present(join, "kubelet"),
         Step("restart the kubelet", Service("kubelet.service", restart=True)),
-        replace(ends, rescue=way_back.of_kubelet(attempt)) if attempt else ends,
+        replace(worker_change.WAIT, rescue=way_back.of_kubelet(attempt)),
     )
-    return Steps(steps, environment=environment(join.settings, urlsplit(join.server).hostname or ""))
+    return Steps(steps, environment=environment(join.settings, server))
+
+
+def no_other_version(join: Join) -> str:
+    """Why these steps bring no other version of the kubelet to a worker; "" if they do."""
+    return "" if kubernetes_program(join, "kubelet") is not None else _IMAGE_HAS_IT.message
 
 
 def _attempt(join: Join) -> str:
-    """What is tried, for the way back; "" for workers, whose pods were moved before."""
+    """What is tried, for the way back."""
     asked = join.control_plane
-    return f"v{asked.version} {asked.renewal}".strip() if asked is not None else ""
+    assert asked is not None
+    return f"v{asked.version} {asked.renewal}".strip()
 
 
 def _saved(join: Join) -> tuple[Step, ...]:

@@ -19,7 +19,7 @@ NODES_GROUP = "system:nodes"
 BOOTSTRAP_GROUP = "system:bootstrappers"
 BOOTSTRAP_PREFIX = "system:bootstrap:"
 ADDRESSES_ARE_KNOWN = timedelta(minutes=10)
-"""A host's address that its provider has not told by then is not its address."""
+"""An address that the provider has not reported by then is not the host's."""
 PROOF_MAY_COME = timedelta(seconds=30)
 """Until the next look at a request whose host is not proven; a change of the Machine comes earlier."""
 _AUTH = {True: "client auth", False: "server auth"}

@@ -99,7 +99,7 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     if member.marked and pool.takes_the_marked:
         return Plan()  # asked again: it is on its way out
     if pool.takes_the_marked and any(each.marked for each in pool.staying):
-        # Of two that are marked the set might take this one before its size is lowered, and the other would stay.
+        # If two are marked, the set might delete this one before its size is lowered, and the other would stay.
         return NotYet(f"others of {pool.ref} are yet to go")
     if others := pool.scaled.marked_by_another(MARK, besides=(member.facts.key,)):
         first = others[0].key.name

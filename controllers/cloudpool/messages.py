@@ -206,7 +206,7 @@ def desired_size_of(body: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dismissal:
-    """Of a terminate or detach message."""
+    """Options of a terminate or detach message."""
 
     machine: str
     decrement: bool
@@ -253,7 +253,7 @@ def _machine(body: Any, path: str) -> PoolMachine:
 
 
 def _once_each(machines: Sequence[PoolMachine]) -> tuple[PoolMachine, ...]:
-    """Of several with one id the first that is allocated, if any is."""
+    """The first allocated machine among several with one id, else the first."""
     counts = Counter(machine.id for machine in machines)
     found: dict[str, PoolMachine] = {}
     for machine in sorted(machines, key=lambda each: not each.allocated) if len(counts) < len(machines) else machines:

@@ -1,7 +1,7 @@
 """What a request for another size, or for the end of one machine, means: let the backend do it, or which machines go.
 
-The backend must never pick a victim itself. It would as soon as it is told a size below the machines that it counts,
-so a smaller size is told to it only when nothing has to go for that any more; every machine that goes is named to it.
+The backend must never pick a victim itself. It would as soon as it gets a size below the machines that it counts,
+so it gets a smaller size only when no machine has to go for it any more; each removal names its machine.
 """
 
 from __future__ import annotations

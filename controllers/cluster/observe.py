@@ -9,10 +9,10 @@ from typing import Any
 
 from controllers.kernel.certificates import (
     NOBODY_READS,
-    CertificatesNeed,
     CertificatesRead,
     CertificatesUnread,
     CertificatesView,
+    look_at,
 )
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
@@ -24,15 +24,9 @@ from controllers.kernel.refs import (
     Obj,
     Ref,
     is_deleting,
-    key_of,
-    mapping,
-    objects,
     ref_of,
-    spec_of,
-    status_of,
 )
-from controllers.kernel.view import CLUSTER_NAME, MANAGEMENT_CLUSTER, ManagementCluster, View, Workload
-from controllers.kernel.workload import endpoint_of
+from controllers.kernel.view import CLUSTER_NAME, MANAGEMENT_CLUSTER, View, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +67,5 @@ def observe(key: Key, view: View, certificates: CertificatesView = NOBODY_READS)
         machines=tuple(read(machine) for machine in view.indexed(MACHINE, CLUSTER_NAME, name)),
         sets=len(view.indexed(MACHINE_SET, CLUSTER_NAME, name)),
         workload=view.workload,
-        certificates=_certificates(cluster, view, certificates),
+        certificates=look_at(cluster, view, certificates),
     )
-
-
-def _certificates(
-    cluster: Obj, view: View, certificates: CertificatesView
-) -> CertificatesRead | CertificatesUnread | None:
-    """None for a Cluster without an API of its own: it has no certificates of ours or anybody's."""
-    endpoint = endpoint_of(cluster)
-    if isinstance(view.workload, ManagementCluster) and not endpoint:
-        return None
-    hosts = _hosts(view, str(key_of(cluster))) if endpoint else ()
-    return certificates.look(CertificatesNeed(ref_of(CLUSTER, cluster), endpoint, hosts))
-
-
-def _hosts(view: View, cluster: str) -> tuple[tuple[str, str], ...]:
-    """Machine and address of each host that serves the control plane; the internal address first."""
-    found = []
-    for machine in view.indexed(MACHINE, CLUSTER_NAME, cluster):
-        status = status_of(machine)
-        if not mapping(spec_of(machine).get("versions")).get("controlPlane") or not status.get("nodeRef"):
-            continue
-        by_type = {each.get("type"): each.get("address") for each in reversed(objects(status.get("addresses")))}
-        address = by_type.get("InternalIP") or by_type.get("ExternalIP")
-        if isinstance(address, str) and not is_deleting(machine):
-            found.append((key_of(machine).name, address))
-    return tuple(sorted(found))

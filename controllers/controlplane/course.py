@@ -125,9 +125,17 @@ def _stages(observed: Observed, taken: list[tuple[State, Step, str]]) -> Iterato
             case RemoveMember(member=member, machine=name) if not _deleted_before(taken, name):
                 title = next(each.title for each in state.members if each.id == member)
                 yield Stage(f"{title} is removed")
+            case UpgradeInPlace(machine=name) if _expires(state, name):
+                what = f"the certificates of Machine {name} are renewed in place"
+                yield Stage(what, (_expires(state, name), "kubeadm certs renew all, and its static pods restart"))
             case UpgradeInPlace(machine=name):
                 yield Stage(f"Machine {name} is updated in place", _upgrade(observed, first=not uploaded))
                 uploaded = True
+
+
+def _expires(state: State, name: str) -> str:
+    """Of a Machine of the present template, of which nothing else is to be changed; "" of others."""
+    return next((m.expires for m in state.machines if m.name == name and m.up_to_date), "")
 
 
 def _has(machine: Machine, observed: Observed) -> bool:
@@ -225,7 +233,7 @@ def _moved(machine: Machine, own: list[Member]) -> Machine | None:
         case Phase.JOINING if not machine.goes:
             return replace(machine, phase=Phase.RUNNING, whole=True)
         case Phase.UPDATING if not machine.goes:
-            return replace(machine, phase=Phase.RUNNING, up_to_date=True, whole=True)
+            return replace(machine, phase=Phase.RUNNING, up_to_date=True, whole=True, expires="")
         case Phase.DRAINING:
             return None if machine.dead else replace(machine, phase=Phase.DRAINED)
         case Phase.DRAINED if machine.dead:

@@ -38,7 +38,7 @@ _MOST_NAMES = 5
 class Scene:
     """``status``: the ControlPlane's; ``machines``: its own, the oldest first; ``cluster``: ``namespace/name``.
 
-    ``etcd``: the oldest version of a member, "" if not all have told theirs.
+    ``etcd``: the oldest version of a member, "" until all members have reported theirs.
     """
 
     spec: ControlPlaneSpecView

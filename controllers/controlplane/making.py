@@ -9,6 +9,7 @@ from api import names
 from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, text_of
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.placement import next_domain
+from controllers.controlplane.renewal import annotation, renewal_of
 from controllers.kernel.actions import Create, Patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import label_value
@@ -78,6 +79,9 @@ def update(observed: Observed, machine: MachineFacts, why: str) -> Patch:
         notes[names.MACHINE_CLASS_ANNOTATION] = observed.class_digest or None
     if annotations_of(machine.body).get(names.ETCD_SNAPSHOT, "") != _snapshot(observed):
         notes[names.ETCD_SNAPSHOT] = _snapshot(observed) or None
+    due = renewal_of(machine, observed.certificates, observed.spec.rollout.renew_certificates_before, observed.now).due
+    if due is not None and "versions" not in spec:  # an upgrade renews them
+        notes |= annotation(due)
     patch: dict[str, Any] = {"metadata": {"annotations": notes}}
     if spec:
         patch["spec"] = spec

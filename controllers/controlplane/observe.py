@@ -12,13 +12,21 @@ from api.conditions import MachineCondition, Reason
 from api.reading import Reading
 from api.views import ControlPlaneSpecView
 from controllers.controlplane import holds, state
-from controllers.controlplane.addons import kube_proxy
+from controllers.controlplane.addons import next_addon
 from controllers.controlplane.holds import STATIC_NAMESPACE, Scene
+from controllers.controlplane.renewal import renewal_of
 from controllers.controlplane.state import Health, Member, Phase, State
 from controllers.controlplane.together import Turn, next_turn
 from controllers.controlplane.waiting import waiting_workers
 from controllers.kernel import machine_facts
 from controllers.kernel.actions import Patch
+from controllers.kernel.certificates import (
+    NOBODY_READS,
+    CertificatesRead,
+    CertificatesUnread,
+    CertificatesView,
+    look_at,
+)
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
@@ -32,6 +40,7 @@ from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
     DAEMON_SET,
+    DEPLOYMENT,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -53,7 +62,7 @@ from controllers.kernel.template import template_problem
 from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host_name_of
 
-READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD, DAEMON_SET)
+READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD, DAEMON_SET, DEPLOYMENT)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Components that kubeadm runs as static pods beside etcd; their mirror pods are called ``<component>-<Node>``."""
 JOIN_LIMIT = timedelta(minutes=15)
@@ -76,8 +85,9 @@ class Observed:
     ``lock``: name of the Machine that may initialize the cluster, and how often it was made (0: no lock yet).
     ``reached``: the cluster's own API answers. ``class_digest``: of the MachineClass that the template names.
     ``workers``: which of them wait for the control plane, for people. ``turn``: whose turn it is after it.
-    ``addon``: what kube-proxy lacks once the whole control plane has its version.
+    ``addon``: what kube-proxy or CoreDNS lacks once the whole control plane has its version.
     ``resting``: failure domains that had no host, and until when no Machine is made there.
+    ``certificates``: what is known of those that its hosts show; None: this process reads none.
     """
 
     body: Obj
@@ -99,6 +109,7 @@ class Observed:
     turn: Turn | None = None
     resting: tuple[Resting, ...] = ()
     addon: Patch | None = None
+    certificates: CertificatesRead | CertificatesUnread | None = None
 
     @property
     def revision(self) -> Revision:
@@ -131,7 +142,7 @@ class Observed:
         return next((machine for machine in self.machines if machine.key.name == name), None)
 
 
-def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
+def observe(key: Key, view: View, etcd: EtcdView, certificates: CertificatesView = NOBODY_READS) -> Observed | None:
     """None if the ControlPlane is gone."""
     body = view.get(CONTROL_PLANE, key)
     if body is None:
@@ -144,7 +155,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         body=body,
         spec=spec,
         now=view.now,
-        complete=all(view.complete(kind) for kind in READS if kind not in (POD, DAEMON_SET)),
+        complete=all(view.complete(kind) for kind in READS if kind not in (POD, DAEMON_SET, DEPLOYMENT)),
         cluster=cluster,
         hold=found.problem or template_problem(spec.template) or holds.version_problem(spec),
         machines=_machines(body, view),
@@ -169,6 +180,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
         workers=_waiting(cluster_key, view),
         turn=next_turn(spec, str(cluster_key), view),
         addon=_addon(spec, str(cluster_key), view),
+        certificates=look_at(cluster, view, certificates) if cluster is not None else None,
     )
     return replace(observed, state=_state(observed, view))
 
@@ -176,7 +188,7 @@ def observe(key: Key, view: View, etcd: EtcdView) -> Observed | None:
 def _addon(spec: ControlPlaneSpecView, cluster: str, view: View) -> Patch | None:
     version, oldest = parse(spec.version or ""), oldest_of(cluster, view)
     whole = version is not None and oldest is not None and oldest.version >= version
-    return kube_proxy(version, view) if whole and version is not None else None
+    return next_addon(version, view) if whole and version is not None else None
 
 
 def _waiting(cluster: Key, view: View) -> str:
@@ -265,7 +277,9 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
     status, conditions = status_of(facts.body), status_of(facts.body).get("conditions")
     host = find(conditions, MachineCondition.INFRASTRUCTURE_READY)
     dead = host is not None and host.get("status") == "False" and host.get("reason") in _DEAD
-    updating = facts.up_to_date is False and not facts.refusal  # whichever template it was handed
+    renewal = renewal_of(facts, observed.certificates, observed.spec.rollout.renew_certificates_before, observed.now)
+    updating = facts.up_to_date is False or renewal.under_way  # whichever template it was handed
+    updating = updating and not facts.refusal
     went_back = holds.went_back(facts)
     if went_back and not revision.is_of(facts):
         updating = False  # the template has changed since: it may be handed on
@@ -286,6 +300,7 @@ def _machine(observed: Observed, facts: MachineFacts, revision: Revision, view: 
         stays=facts.refusal if revision.is_of(facts) else "",
         domain=facts.failure_domain,
         went_back=went_back,
+        expires=f"they end on {renewal.due:%Y-%m-%d}" if renewal.due is not None else "",
     )
 
 

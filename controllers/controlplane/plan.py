@@ -15,6 +15,7 @@ from controllers.controlplane import making, spreading, status
 from controllers.controlplane.holds import replaced_at
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.planner import decide
+from controllers.controlplane.renewal import is_finding_out, was_asked
 from controllers.controlplane.state import (
     Decision,
     Init,
@@ -59,6 +60,8 @@ def plan(observed: Observed) -> Plan:
         return Plan(steps([note]), plans.Wait(0.0, "the Cluster is marked first"))
     if isinstance(observed.etcd, EtcdUnread) and observed.etcd.finding_out:
         return Plan(outcome=plans.Wait(1.0, "etcd is being read"))  # what was said before still holds
+    if is_finding_out(observed.certificates) and any(map(was_asked, observed.machines)):
+        return Plan(outcome=plans.Wait(1.0, "certificates are being read"))
     decision = decide(observed.state)
     unseen = _unseen(observed)
     if unseen is not None:
@@ -147,7 +150,7 @@ def _unseen(observed: Observed) -> str | None:
         case "Remove":
             seen = machine is None or machine.deleting
         case _:
-            seen = machine is None or machine.up_to_date or machine.phase is not Phase.RUNNING or bool(machine.stays)
+            seen = machine is None or machine.renewed or machine.phase is not Phase.RUNNING or bool(machine.stays)
     return None if seen else pending.machine
 
 
@@ -292,7 +295,7 @@ def _status_patch(observed: Observed, patch: dict[str, Any], why: str) -> Patch:
 
 
 def _events(observed: Observed, decision: Decision) -> list[Action]:
-    """Of each change one, and of what only a person can mend, when it is first so."""
+    """One event for each change, and one when something begins that only a person can mend."""
     step = decision.step
     if not isinstance(step, Wait):
         return [Event(observed.ref, "Normal", str(Reason.CONTROL_PLANE_CHANGED), step.why)]

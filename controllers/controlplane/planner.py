@@ -262,23 +262,23 @@ class _Planner:
         """
         if len(self.staying) <= self.state.replicas or self._is_going():
             return None
-        young = [machine for machine in self.staying if machine.up_to_date and not self._is_whole(machine)]
-        if young and any(not machine.up_to_date for machine in self.staying):
+        young = [machine for machine in self.staying if machine.renewed and not self._is_whole(machine)]
+        if young and any(not machine.renewed for machine in self.staying):
             return Wait(f"Machine {young[0].name} has to work before one of an earlier template goes")
         return self._take(self.staying, f"{self.state.replicas} Machines are desired, {len(self.staying)} are there")
 
-    # -- Machines of an earlier template
+    # -- Machines of an earlier template, or whose certificates end
 
     def _renew(self) -> Step | None:
         policy = self.state.policy
-        outdated = [machine for machine in self.staying if not machine.up_to_date]
+        outdated = [machine for machine in self.staying if not machine.renewed]
         if not outdated or len(self.staying) != self.state.replicas or self._is_going():
             return None
         if self.state.blocked or policy.paused:
             return Wait(self.state.blocked or policy.paused, stuck=True)
         broken = [machine for machine in self.staying if not self._is_whole(machine)]
-        if any(machine.up_to_date for machine in broken):
-            titles = _listed([machine.name for machine in broken if machine.up_to_date])
+        if any(machine.renewed for machine in broken):
+            titles = _listed([machine.name for machine in broken if machine.renewed])
             self.refusals.append(f"no Machine of the earlier template is touched: {titles} does not work")
             return None
         movable = [machine for machine in outdated if not machine.stays]
@@ -291,7 +291,7 @@ class _Planner:
         if self.state.replicas == 1:
             why = "the only Machine can't go before its replacement (maxSurge: 0): allow inPlace or maxSurge: 1"
             return Wait(why, stuck=True)
-        return self._take(outdated, "it is of an earlier template")
+        return self._take(outdated, "it is of an earlier template, or its certificates end")
 
     def _update(self, outdated: list[Machine]) -> Step | None:
         machine = self._victims(outdated)[0]
@@ -299,6 +299,8 @@ class _Planner:
         if why:
             self.refusals.append(f"Machine {machine.name} is not updated in place: {why}")
             return None
+        if machine.up_to_date:
+            return UpgradeInPlace(machine.name, f"Machine {machine.name} renews its certificates: {machine.expires}")
         return UpgradeInPlace(machine.name, f"Machine {machine.name} gets the present template")
 
     def _settled(self) -> Step | None:
@@ -374,12 +376,13 @@ class _Planner:
         return None
 
     def _victims(self, candidates: list[Machine]) -> list[Machine]:
-        """Who goes first: those whose member or control plane does not work, marked ones, outdated ones, those in the
-        fullest failure domain, the oldest."""
+        """Order of deletion: Machines whose member or control plane does not work, marked ones, outdated ones, those in
+        the fullest failure domain, the oldest.
+        """
         return sorted(
             candidates,
             key=lambda m: (
-                *(self._works(m), m.whole, not m.first, m.up_to_date, not m.went_back),
+                *(self._works(m), m.whole, not m.first, m.renewed, not m.went_back),
                 *(*crowding(self.state, m), m.created, m.name),
             ),
         )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from controllers.controlplane.addons import CORE_DNS
 from controllers.controlplane.holds import STATIC_NAMESPACE
 from controllers.controlplane.observe import READS, STATIC_PODS, Observed, observe
 from controllers.controlplane.plan import plan
+from controllers.kernel import certificates
+from controllers.kernel.certificates import CertificatesView
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
-from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of
+from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, DEPLOYMENT, MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of
 from controllers.kernel.view import CLUSTER_NAME, HostNeed, HostReads, View
 from controllers.kernel.waking import itself, members_of_cluster, named_by_template, same_config, same_to_sets
 
@@ -34,15 +37,17 @@ def _of_cluster(namespace: str, name: str, view: View) -> Iterable[Key]:
 
 
 def same_to_control_planes(old: Obj, new: Obj) -> bool:
-    """Of its Cluster a ControlPlane sees pauses, failure domains and its own marks."""
+    """A ControlPlane reads pauses, failure domains and its own marks from its Cluster."""
     return same_to_sets(old, new) and old["metadata"].get("annotations") == new["metadata"].get("annotations")
 
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneReconciler:
-    """See ``controllers.kernel.reconciler.Reconciler``. ``etcd``: what reads etcd's members."""
+    """See ``controllers.kernel.reconciler.Reconciler``. ``etcd``: what reads etcd's members; ``certificates``: what
+    reads the certificates that hosts show."""
 
     etcd: EtcdView = NOBODY_READS
+    certificates: CertificatesView = certificates.NOBODY_READS
     name: str = "controlplane"
     kind: Kind = CONTROL_PLANE
     reports_unreachable: bool = True
@@ -56,11 +61,15 @@ class ControlPlaneReconciler:
         )
     )
 
+    @property
+    def parts(self) -> Mapping[Kind, tuple[Key, ...]]:
+        return {DEPLOYMENT: (CORE_DNS,)}
+
     def needs(self, key: Key, view: View) -> HostNeed | None:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view, self.etcd)
+        return observe(key, view, self.etcd, self.certificates)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

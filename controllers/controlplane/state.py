@@ -71,6 +71,7 @@ class Machine:
     ``stays``: why its host can't be changed in place, "" if it can or nobody knows.
     ``domain``: its failure domain, "" if it has none.
     ``went_back``: why its update failed, if its host went back to what it was; "" else.
+    ``expires``: ``they end on 2026-12-24``, if its certificates are to be renewed now; "" else.
     """
 
     name: str
@@ -88,6 +89,12 @@ class Machine:
     stays: str = ""
     domain: str = ""
     went_back: str = ""
+    expires: str = ""
+
+    @property
+    def renewed(self) -> bool:
+        """Nothing is to be changed on it: it is of the present template, and its certificates last."""
+        return self.up_to_date and not self.expires
 
     @property
     def deleting(self) -> bool:

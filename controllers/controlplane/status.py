@@ -138,10 +138,13 @@ def _initialized(observed: Observed) -> Condition:
 
 def _up_to_date(observed: Observed, decision: Decision | None) -> Condition:
     type_ = ControlPlaneCondition.MACHINES_UP_TO_DATE
-    old = [m.name for m in observed.state.machines if not m.deleting and not m.up_to_date]
-    if not old:
+    staying = [m for m in observed.state.machines if not m.deleting]
+    old = [m.name for m in staying if not m.up_to_date]
+    ending = [m for m in staying if m.up_to_date and m.expires]
+    if not old and not ending:
         return Condition(type_, "True", Reason.UP_TO_DATE, observed.workers)
-    parts = [f"{_listed(old)} of an earlier template"]
+    parts = [f"{_listed(old)} of an earlier template"] if old else []
+    parts += [f"the certificates of {_listed([m.name for m in ending])}: {ending[0].expires}"] if ending else []
     if decision is not None:
         parts += [decision.step.why, *decision.refusals]
     message = "; ".join(dict.fromkeys(filter(None, [*parts, observed.workers])))

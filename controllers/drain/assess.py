@@ -61,7 +61,7 @@ class NotDrained:
     """``actions`` are to be done now; ``why`` names the pods and budgets that are waited for.
 
     ``blocked``: nothing moves before somebody else acts. ``lost`` names what ends with the pods that are about to go,
-    told once, when the drain begins.
+    reported once, when the drain begins.
     """
 
     actions: tuple[Action, ...]
@@ -109,7 +109,7 @@ def is_out_of_reach(node: Obj, now: datetime) -> bool:
 
 
 def _out_of_reach(drain: Draining, pods: Sorted) -> Assessment:
-    """Whoever may go is asked to, all at once, so that it is replaced elsewhere; nobody is waited for.
+    """All pods that may go are evicted at once, so that they are replaced elsewhere; none waits for another.
 
     A pod that is terminating, blocked or to complete by itself would stay so for ever: who should report its end?
     """

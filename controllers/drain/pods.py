@@ -29,9 +29,9 @@ class Sorted:
     completing: tuple[Obj, ...]
     """Wanted to end by themselves. They don't keep others from moving."""
     blocked: tuple[tuple[Obj, Hold], ...]
-    """Of the tier that moves now, with what allows no eviction."""
+    """Pods of the tier that moves now, each with what forbids its eviction."""
     evictable: tuple[Obj, ...]
-    """Of the tier that moves now, lowest priority first."""
+    """Pods of the tier that moves now, lowest priority first."""
     later: tuple[Obj, ...]
     """Of higher tiers: their turn comes when the present one has gone."""
 

@@ -11,7 +11,22 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
-from controllers.kernel.refs import Key, Ref
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    Key,
+    Obj,
+    Ref,
+    is_deleting,
+    key_of,
+    mapping,
+    objects,
+    ref_of,
+    spec_of,
+    status_of,
+)
+from controllers.kernel.view import CLUSTER_NAME, ManagementCluster, View
+from controllers.kernel.workload import endpoint_of
 
 
 class CertificateKind(StrEnum):
@@ -33,16 +48,21 @@ EXPIRING: Mapping[CertificateKind, timedelta] = {
     CertificateKind.API_SERVER: timedelta(days=30),
     CertificateKind.ETCD: timedelta(days=30),
 }
-"""How long before its end a certificate is told of. A CA takes a person's planning: all that it signed goes with it."""
+"""How long before its end a certificate is reported. A CA needs planning: everything that it signed ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``holder``: where it is, for people: a Secret and its key, or a Machine and the address that was asked."""
+    """``holder``: where it is, for people: a Secret and its key, or a Machine and the address that was asked.
+
+    ``machine``: name of the Machine whose host shows it, "" for one in a Secret; ``begins``: None if nobody asked.
+    """
 
     kind: CertificateKind
     holder: str
     ends: datetime
+    machine: str = ""
+    begins: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +103,7 @@ class CertificatesNeed:
 
 
 class CertificatesView(Protocol):
-    """Answers at once, with what was read last; None: this process reads none. Who looks has them read."""
+    """Answers at once, with what was read last; None: this process reads none. A call requests a new read."""
 
     def look(self, need: CertificatesNeed) -> CertificatesRead | CertificatesUnread | None: ...
 
@@ -96,3 +116,27 @@ class NobodyReads:
 
 
 NOBODY_READS = NobodyReads()
+
+
+def look_at(cluster: Obj, view: View, certificates: CertificatesView) -> CertificatesRead | CertificatesUnread | None:
+    """What is known of the certificates of a Cluster. None for one without an API of its own: it has none of ours or
+    anybody's. All who ask ask for the same, or each would have them read anew."""
+    endpoint = endpoint_of(cluster)
+    if isinstance(view.workload, ManagementCluster) and not endpoint:
+        return None
+    hosts = _hosts(view, str(key_of(cluster))) if endpoint else ()
+    return certificates.look(CertificatesNeed(ref_of(CLUSTER, cluster), endpoint, hosts))
+
+
+def _hosts(view: View, cluster: str) -> tuple[tuple[str, str], ...]:
+    """Machine and address of each host that serves the control plane; the internal address first."""
+    found = []
+    for machine in view.indexed(MACHINE, CLUSTER_NAME, cluster):
+        status = status_of(machine)
+        if not mapping(spec_of(machine).get("versions")).get("controlPlane") or not status.get("nodeRef"):
+            continue
+        by_type = {each.get("type"): each.get("address") for each in reversed(objects(status.get("addresses")))}
+        address = by_type.get("InternalIP") or by_type.get("ExternalIP")
+        if isinstance(address, str) and not is_deleting(machine):
+            found.append((key_of(machine).name, address))
+    return tuple(sorted(found))

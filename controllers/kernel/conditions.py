@@ -115,8 +115,8 @@ def merge_in_place(
 ) -> list[dict[str, Any]]:
     """The list to write when several write to it: each type keeps its place, and others' stay as they are.
 
-    Of the ``owned`` types those that are not decided go. A condition that says the same as before is not touched: a new
-    generation alone is no reason to write.
+    Conditions of ``owned`` types that are not decided are removed. A condition that says the same as before is not
+    touched: a new generation alone is no reason to write.
     """
     reported, before = {str(c.type): c for c in decided}, typed(observed)
     gone = {str(type_) for type_ in owned} - reported.keys()

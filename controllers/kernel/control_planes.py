@@ -18,7 +18,7 @@ class Oldest:
 
 
 def oldest_of(cluster: str, view: View) -> Oldest | None:
-    """``cluster``: ``namespace/name``. None: no Machine of its control plane has told a version.
+    """``cluster``: ``namespace/name``. None: no Machine of its control plane has reported a version.
 
     Behind one endpoint any API server may answer, so a kubelet must not be newer than the oldest of them (Kubernetes:
     version skew policy): with 1.36.3, 1.35.4 and 1.36.3 it is 1.35.4.

@@ -54,7 +54,7 @@ class EtcdView(Protocol):
     """What a reconciler needs of whoever reads etcd. It answers at once, with what was read last."""
 
     def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
-        """``hosts``: name and IP address of each host that should have a member. Who looks has them read."""
+        """``hosts``: name and IP address of each host that should have a member. A call requests a new read."""
 
 
 class NobodyReads:

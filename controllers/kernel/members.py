@@ -47,7 +47,7 @@ class Members:
 
     @property
     def recallable(self) -> tuple[MachineFacts, ...]:
-        """Those leaving that stay after all if the set is told to be bigger: not who goes for its health."""
+        """Leaving Machines that stay if the set gets more replicas: not those that leave because they are unhealthy."""
         return tuple(machine for machine in self.leaving if not machine.selected_for_deletion)
 
 

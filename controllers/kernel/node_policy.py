@@ -1,4 +1,4 @@
-"""Which labels and taints of a Machine may reach its Node? Whoever may write Machines of a namespace chooses them.
+"""Which labels and taints of a Machine may reach its Node? Users with the right to write Machines choose them.
 
 A label may grant rights: Secrets and workloads are bound to ``node-restriction.kubernetes.io/*``, and others take a
 Node's role from ``node-role.kubernetes.io/*``. So of the domains ``kubernetes.io`` and ``k8s.io`` only those labels

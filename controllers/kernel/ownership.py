@@ -1,4 +1,4 @@
-"""Who controls what: owner references read, written, taken and given back.
+"""Owner references: read, written, adopted and released.
 
 At most one ownerReference of an object has ``controller: true`` (API conventions); the API server refuses a second.
 """

@@ -57,11 +57,17 @@ CERTIFICATE_SIGNING_REQUEST = Kind(
 )
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
+DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 POD_TEMPLATE = Kind("", "v1", "PodTemplate", "podtemplates")
 PROVISIONING_REQUEST = Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests")
+POD_GROUP_ALPHA2 = Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups")
+POD_GROUP_ALPHA3 = Kind("scheduling.k8s.io", "v1alpha3", "PodGroup", "podgroups")
+POD_GROUP = Kind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
+COSCHEDULING_POD_GROUP = Kind("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")
+VOLCANO_POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 VOLUME_ATTACHMENT = Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 WORKLOAD_KINDS = frozenset(
@@ -70,12 +76,18 @@ WORKLOAD_KINDS = frozenset(
         POD,
         POD_DISRUPTION_BUDGET,
         DAEMON_SET,
+        DEPLOYMENT,
         NAMESPACE,
         PERSISTENT_VOLUME,
         PERSISTENT_VOLUME_CLAIM,
         STORAGE_CLASS,
         CSI_NODE,
         VOLUME_ATTACHMENT,
+        POD_GROUP_ALPHA2,
+        POD_GROUP_ALPHA3,
+        POD_GROUP,
+        COSCHEDULING_POD_GROUP,
+        VOLCANO_POD_GROUP,
         LEASE,
         CERTIFICATE_SIGNING_REQUEST,
         SERVICE,

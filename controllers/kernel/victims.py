@@ -1,4 +1,5 @@
-"""Who goes first: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans for it.
+"""The order of deletion: one total order, shared by the MachineSet that deletes and the MachineDeployment that plans
+for it.
 
     deleting > annotated > failed, unhealthy or no Node > not Ready > failed or unhealthy, but Ready > user's priority
      > fullest failure domain > policy > name

@@ -26,7 +26,7 @@ def members_of_cluster(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
 
 
 def same_pause(old: Obj, new: Obj) -> bool:
-    """Of its owner and Cluster an object only sees whether they are paused or going."""
+    """From its owner and Cluster an object reads only whether they are paused or being deleted."""
     return is_deleting(old) == is_deleting(new) and paused_by((old,)) == paused_by((new,))
 
 
@@ -44,12 +44,12 @@ def named_by_template(kind: Kind) -> Callable[[Obj, View], Iterable[Key]]:
 
 
 def same_config(old: Obj, new: Obj) -> bool:
-    """Of a MachineClass a set only sees the configuration."""
+    """From a MachineClass a set reads only the configuration."""
     return all(old.get(name) == new.get(name) for name in CONFIG_FIELDS)
 
 
 def same_to_sets(old: Obj, new: Obj) -> bool:
-    """Of its Cluster a set also sees the failure domains."""
+    """From its Cluster a set also reads the failure domains."""
     return same_pause(old, new) and domains_of({}, old) == domains_of({}, new)
 
 

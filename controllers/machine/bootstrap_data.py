@@ -94,7 +94,7 @@ class Bootstrapping:
 
     @property
     def ref(self) -> BootstrapRef | None:
-        """What a provider is told of it."""
+        """What a provider gets of it."""
         return BootstrapRef(self.order.secret.name, self.order.format) if self.order is not None else None
 
 

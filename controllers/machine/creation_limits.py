@@ -75,7 +75,7 @@ def in_flight_limits(machine: Obj, view: View, limits: Limits) -> tuple[InFlight
 
 
 def next_queued(machine: Obj, view: View) -> Iterator[Key]:
-    """Whose turn it may be now that ``machine`` is out of the way: the first of those that were told to wait.
+    """The Machine to requeue now that ``machine`` has left the queue: the first of those that wait.
 
     Only where an object sets the limit; under a flag alone they find out by looking again.
     """

@@ -135,7 +135,7 @@ def _remove(observed: Observed, host: Host) -> Decision:
         frozen = unreachable.holds(observed, "its host stays")
         return _going(Blocked(frozen[1], unreachable.REQUEUE_AFTER), frozen)
     if clocks.read(observed, clocks.PRE_TERMINATE) is not None:
-        # Whoever holds the pre-terminate hook was told that the Node is empty: it is not drained anew behind his back.
+        # The owner of the pre-terminate hook has seen that the Node is empty, so no second drain may begin.
         return _terminate(observed, host, Drained(), status.as_reported(observed, MachineCondition.DRAINED))
     hook = hook_of(observed.annotations, PRE_DRAIN)
     if hook:

@@ -266,7 +266,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
 
 
 def _bootstrap(observed: Observed, host: Host) -> tuple[Action, ...]:
-    """The token lives until the Node has joined; both are told in the status first."""
+    """The token lives until the Node has joined; the status names both first."""
     if observed.own_node is None:
         joined_before = observed.status.get("nodeRef") and not observed.replaced_host
         return () if joined_before else bootstrap_data.renewal(observed.bootstrapping, host, observed.now)

@@ -135,11 +135,14 @@ def _request(machine: Obj, spec: Mapping[str, Any], config: Mapping[str, Any]) -
     asked = _versions(_mapping(spec, "versions", "versions"))
     failure_domain = _text(spec, "failureDomain", "failureDomain")
     _text(spec, "clusterName", "clusterName")
+    worker = not asked.control_plane
     return HostRequest(
         identity=HostIdentity(uid, key.namespace, key.name, cluster_name_of(machine)),
         config=config,
         spec_hash=_spec_hash(spec, config, asked, renewal_of(machine)),
         kept_hash=_spec_hash(spec, config, replace(asked, kubelet="", control_plane="")),
+        fixed_hash=_spec_hash(_without(spec, *_UNDER_PODS, *_DRAINED), config, Versions()) if worker else "",
+        pods_hash=_spec_hash(_without(spec, *_UNDER_PODS), config, asked) if worker else "",
         versions=asked,
         node=NodeRegistration(
             labels=node_labels(machine), annotations=node_annotations(machine), taints=node_taints(machine)
@@ -173,6 +176,26 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
         return digest(MACHINE_SPEC.host_part(spec, parts), HASH_LENGTH)
     except (TypeError, ValueError) as error:
         raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
+
+
+_UNDER_PODS = ("kubeletConfiguration", "patches", "files")
+"""Fields of ``spec.bootstrap`` whose change restarts the kubelet, while pods run on."""
+_DRAINED = ("packages", "archives")
+"""Those that say where programs come from. Together with the versions they are all that steps change on a worker."""
+
+
+def _without(spec: Mapping[str, Any], *fields: str) -> Mapping[str, Any]:
+    """``spec`` without these fields of ``bootstrap``. Files of Secrets stay: steps that travel in a request have no
+    secret, so a change of such files takes another host.
+    """
+    bootstrap = spec.get("bootstrap")
+    if not isinstance(bootstrap, Mapping):
+        return spec
+    files = bootstrap.get("files")
+    listed = files if isinstance(files, list | tuple) and "files" in fields else ()
+    kept = [file for file in listed if isinstance(file, Mapping) and file.get("contentFrom") is not None]
+    rest = {name: value for name, value in bootstrap.items() if name not in fields}
+    return {**spec, "bootstrap": {**rest, "files": kept} if kept else rest or None}
 
 
 def node_labels(machine: Obj) -> dict[str, str]:

@@ -59,7 +59,7 @@ def is_news(observed: Observed) -> bool:
 
 
 def _report(observed: Observed) -> Report | None:
-    """Of this host: what one that is replaced has said counts no more."""
+    """The report of this host: that of a replaced host counts no more."""
     found = observed.bootstrapping
     return (
         found.reads.report if found is not None and observed.host is not None and not _has_old_host(observed) else None

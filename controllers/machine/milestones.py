@@ -1,6 +1,6 @@
 """What a change of a Machine says of its life, for the log: one line for each step that people ask about later.
 
-Steps are read from the object, not from the code that took them: so they are told alike whichever reconciler or person
+Steps are read from the object, not from the code that took them: so they are the same whichever reconciler or person
 took them, and a change that tells nothing new costs no line.
 """
 

@@ -40,7 +40,9 @@ class Unlinked:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A Node is there, but it can't be told to be ours; a person has to look. Nothing is done to it meanwhile."""
+    """A Node is there, but nothing proves that it is this Machine's; a person has to decide. It is left alone
+    meanwhile.
+    """
 
     why: str
 

@@ -75,7 +75,7 @@ class Observed:
     ``node_takeover``: the one of ``late_nodes`` on which the present host reports; it stays as long as that host.
     ``drain_context`` and ``deletion_guards`` are read while it may drain.
 
-    Of a workload cluster that is Unreachable nothing is known: no link, no Nodes, nothing around.
+    Nothing is known of a workload cluster that is Unreachable: no link, no Nodes, no pods.
     ``class_digest``: that of the MachineClass which the spec names, "" for none.
     ``left_off``: labels and taints that may not reach the Node; ``desired`` has them no more.
     ``applied_node_metadata``: what of the Node's metadata may be taken back as the Machine's own.

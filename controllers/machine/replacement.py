@@ -3,9 +3,10 @@
     record it -> drain -> delete the old host -> it is gone -> delete its Node -> clear spec.providerID -> new host
     -> its Node joins -> forget the record
 
-Each step can be told from the world alone, so a crash after any of them goes on where it was. Once recorded it is seen
-through: whether the old host was asked to go can't be taken back. A Node of the old host that turns up late is deleted
-for as long as the record stands, or, if the new host's kubelet has taken it over, that host is replaced once more.
+Each step can be read from what is observed, so after a crash the next reconcile goes on from there. Once recorded it is
+seen through: whether the old host was asked to go can't be taken back. A Node of the old host that turns up late is
+deleted for as long as the record stands, or, if the new host's kubelet has taken it over, that host is replaced once
+more.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
 
 
 def _of_bootstrap(observed: Observed) -> list[Condition | None]:
-    """Of a Machine whose cluster can't be reached, or whose Node went, what was said stays."""
+    """If the cluster can't be reached, or the Node went, the Machine keeps what was reported last."""
     found, before = observed.bootstrapping, observed.status.get("conditions")
     types = {MachineCondition.BOOTSTRAP_DATA_READY, MachineCondition.NODE_JOINED}
     joined_before = observed.status.get("nodeRef") and not observed.replaced_host

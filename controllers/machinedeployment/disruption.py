@@ -1,7 +1,7 @@
 """Disruption budgets: when a rollout may take Machines, and how many at once.
 
-Each budget holds always, or for a while from each strike of its cron schedule (UTC). Of those that hold the smallest
-counts. What can't be understood allows nothing: a window that was mistyped must not open everything.
+Each budget holds always, or for a while from each strike of its cron schedule (UTC). The smallest of the budgets in
+force counts. What can't be understood allows nothing: a window that was mistyped must not open everything.
 """
 
 from __future__ import annotations

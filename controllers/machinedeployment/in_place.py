@@ -1,6 +1,6 @@
 """A rollout that changes Machines instead of replacing them: the biggest MachineSet gets the new template.
 
-The MachineSet then hands it to its Machines, as many at once as it was told (``spec.inPlaceUpdate``), and their
+The MachineSet then hands it to its Machines, as many at once as ``spec.inPlaceUpdate`` allows, and their
 provider changes the hosts. No Machine moves from one set to another, so no size changes but for the surge. What the set
 was before is kept as an empty MachineSet, which is made first: the history is complete at any time.
 """

@@ -253,7 +253,7 @@ def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: 
 
 
 def _updates(spec: MachineSetSpecView, members: Members, digest: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Who does not have the template yet, and whose host is being changed; nobody where Machines are replaced."""
+    """Machines that lack the template, and Machines whose host is being changed; none where Machines are replaced."""
     if spec.in_place_update is None:
         return frozenset(), frozenset()
     revision = Revision(spec.template or {}, digest)
@@ -273,7 +273,7 @@ def _going(
     domains: tuple[str, ...],
     worst: Callable[[Members], Mapping[str, int]],
 ) -> tuple[MachineFacts | None, ...]:
-    """Who stays at ``replicas``, first victim first, in the order that the MachineSet uses.
+    """Machines that stay at ``replicas``, first victim first, in the order that the MachineSet uses.
 
     How much a Machine's going would disturb is for its MachineSet to find out: here the ``worst`` is taken for granted.
     """

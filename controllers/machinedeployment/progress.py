@@ -1,7 +1,7 @@
 """Is the rollout done, does it move, has it taken too long?
 
 The last progress is the youngest thing that happened to any Machine or MachineSet, or the last decision about sizes: it
-is told from them each time. All that is remembered is when the present spec was seen first.
+is read from them each time. All that is remembered is when the present spec was seen first.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _differs(active: Sequence[SetState], wanted: int) -> bool:
 
 
 def _free(observed: Observed) -> int:
-    """How many Machines may be made now: those that a set was told to give up hold hosts until they are gone."""
+    """How many Machines may be created now: Machines that a set gives up hold hosts until they are gone."""
     return max(observed.desired.limits.max_total - sum(state.total for state in observed.sets), 0)
 
 
@@ -78,7 +78,7 @@ def _grow(active: Sequence[SetState], allowed: int, add: int) -> dict[str, int]:
     """Bigger sets first, newer first among equals; what rounding leaves goes to the first.
 
     Machines that a set was to give up and still has are taken back before others are made (found by simulation), also
-    those that it has chosen already (seed 1289): it takes its choice back as far as it is told to be bigger.
+    those that it has chosen already (seed 1289): it takes its choice back as far as its replicas grow.
     """
     order = sorted(active, key=lambda state: (-state.replicas, -state.created.timestamp(), state.name))
     sizes, left = {}, add

@@ -77,7 +77,7 @@ def taken_back(observed: Observed, state: SetState, size: int) -> int:
     """How small ``state`` may be made on its way down to ``size``: a surge that is over goes, but nothing that the
     minimum needs. Else a marked Machine that serves would go before one that was just changed and does not serve yet.
 
-    Who scales the deployment down is obeyed at once: that takes the Machines that he has marked.
+    A scale-down of the deployment is obeyed at once: it takes the marked Machines.
     """
     if state.scaled_for != observed.desired.replicas:
         return size

@@ -83,7 +83,7 @@ def status_patch(observed: Observed, journal: dict[str, Any]) -> dict[str, Any]:
 
 
 def _remembered(observed: Observed) -> dict[str, Any]:
-    """What can't be told from the world later on."""
+    """What can't be observed later."""
     found: dict[str, Any] = {}
     if observed.status.get("observedGeneration") != generation_of(observed.body):
         found["specSeenAt"] = format_time(observed.now)
@@ -217,7 +217,7 @@ def _remediating(observed: Observed) -> list[Condition]:
 
 
 def _balanced(observed: Observed) -> list[Condition]:
-    """What its MachineSets with Machines say of it; only those that are not simply even are told."""
+    """What its MachineSets with Machines say of it; sets that are simply even are left out."""
     type_ = DeploymentCondition.BALANCED
     of_sets = [(s.name, find((s.body.get("status") or {}).get("conditions"), type_)) for s in observed.sets if s.total]
     reported = [(name, one) for name, one in of_sets if one is not None]

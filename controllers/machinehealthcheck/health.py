@@ -122,7 +122,7 @@ def _failed(machine: MachineFacts) -> Verdict:
 
 
 def _joined_too_late(machine: MachineFacts, desired: HealthCheckSpec, trust: Trust) -> Verdict | None:
-    """Of a Machine that has no Node one condition counts: that its host has not joined in time."""
+    """For a Machine without a Node one condition counts: that its host has not joined in time."""
     joined = find((machine.body.get("status") or {}).get("conditions"), MachineCondition.NODE_JOINED)
     if joined is None or joined.get("reason") != Reason.JOIN_TIMED_OUT:
         return None

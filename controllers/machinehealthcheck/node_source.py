@@ -26,7 +26,7 @@ class NodeSource:
 
 
 class NodeSources:
-    """Of all clusters at one moment; each is looked up once."""
+    """Nodes of all clusters at one moment; each is looked up once."""
 
     def __init__(self, view: View) -> None:
         self._view = view

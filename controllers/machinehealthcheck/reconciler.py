@@ -64,7 +64,7 @@ def same_health(old: Obj, new: Obj) -> bool:
 
 
 def defers_alike(old: Obj, new: Obj) -> bool:
-    """Of a MachineSet it matters whether it leaves unhealthy Machines alone; whom it made, its Machines tell."""
+    """A MachineSet matters only by whether it leaves unhealthy Machines alone; Machines name their set themselves."""
     return defers(old) == defers(new)
 
 

@@ -56,7 +56,7 @@ def asked_just_now(observed: Observed) -> bool:
 
 
 def selected_for_deletion(observed: Observed, claims: Claims) -> Removal:
-    """Who has to go now, beyond those whose going was decided before.
+    """Machines to delete now, beyond those that were selected before.
 
     Machines that are released in this reconcile are no longer there to be too many: counted here as well, one that
     leaves by its labels would take another one with it.

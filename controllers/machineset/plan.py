@@ -97,7 +97,8 @@ def decide(observed: Observed) -> Decision:
             ordinals.select_for_deletion(leaving), claimed, removal=Removal((), sick.victims), remediation=sick
         )
     missing = creation.missing(observed, claimed)
-    # Who leaves the selector now is made anew once the release is seen, but nobody goes meanwhile who could stay.
+    # A Machine that leaves the selector now is replaced once its release is seen; meanwhile none is deleted that could
+    # stay.
     back = deletion_order.taken_back(observed, max(missing + len(claimed.released), 0))
     ordinals, wanted = ordinals.select_for_deletion(ordinals.leaving - back), max(missing - len(back), 0)
     chosen = deletion_order.selected_for_deletion(observed, claimed)

@@ -63,7 +63,7 @@ def propagate(template: Template, machines: Iterable[MachineFacts], set_name: st
 
 
 def _is_current(machine: MachineFacts, want: Given, text: str) -> bool:
-    """The usual case, told cheaply: a set of a thousand asks it a thousand times each reconcile."""
+    """The usual case, decided cheaply: a set of a thousand asks it a thousand times each reconcile."""
     annotations = machine.body["metadata"].get("annotations") or {}
     if annotations.get(names.PROPAGATED_ANNOTATION) != text or "taints" in want:
         return False

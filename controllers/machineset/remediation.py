@@ -81,7 +81,7 @@ def remediation(observed: Observed) -> Remediation:
 
 
 def places_for(places: Iterable[RemediationData], ordinals: Iterable[int]) -> dict[int, RemediationData]:
-    """Who takes which place, in order; asked again after a crash it gives the same Machines the same places."""
+    """Which Machine takes which ordinal; called again after a crash it gives the same Machines the same ones."""
     return dict(zip(sorted(ordinals), places, strict=False))
 
 

@@ -4,7 +4,7 @@ Removing a host that somebody needs is the worst that can happen here: a peer re
 was down (machine-controller-manager#657), another raced with creations (MCM#583). So a host has to look orphaned for
 long, in several lists, to a controller that has followed the Machines all the while; and a list that looks like
 somebody else's account is not touched at all. Several clusters may share an account: a host with the mark of another
-one is not looked at, and one without a mark is told and never removed.
+one is not looked at, and one without a mark is reported and never removed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Observed → Plan: first what must be kept, then the sizes of all groups at once, then what is told."""
+"""Observed → Plan: first what must be kept, then the sizes of all groups at once, then what is reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler import record as records
+from controllers.autoscaler.candidates import to_create
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import unhealthy
 from controllers.autoscaler.plan import why_not
@@ -88,16 +89,14 @@ def _steps(observed: Observed, decided: Sequence[Decided], leaving: Leaving) -> 
         going=leaving.going,
         staying=leaving.staying,
         sizes=_sizes(observed, decided, leaving),
+        groups=to_create(observed.autoscaler.cluster, _added(decided)),
     )
     return (*steps(kept), *scaling.steps(), *steps(gone, events))
 
 
 def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> list[Resize]:
     """One per group that gets another size."""
-    more: Counter[str] = Counter()
-    for each in decided:
-        more.update(each.added)
-    found: list[Resize] = []
+    more, found = _added(decided), list[Resize]()
     for state in observed.autoscaler.cluster.groups:
         added, fewer = more[state.id], leaving.fewer.get(state.id, 0)
         if added == fewer:
@@ -107,6 +106,14 @@ def _sizes(observed: Observed, decided: Iterable[Decided], leaving: Leaving) -> 
         size = state.group.replicas + added - fewer
         found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
     return found
+
+
+def _added(decided: Iterable[Decided]) -> Counter[str]:
+    """Group → Nodes that it gets more for all requests together."""
+    more: Counter[str] = Counter()
+    for each in decided:
+        more.update(each.added)
+    return more
 
 
 def _status(decided: Decided, observed: Observed) -> Patch | None:
@@ -132,14 +139,14 @@ def _status(decided: Decided, observed: Observed) -> Patch | None:
 
 
 def _forgotten(conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """Who is taken up again has not failed."""
+    """A request that is processed again has not failed."""
     current = {condition.type for condition in conditions}
     taken_up = ProvisioningCondition.PROVISIONED in current and ProvisioningCondition.FAILED not in current
     return (ProvisioningCondition.FAILED,) if taken_up else ()
 
 
 def _events(decided: Iterable[Decided], kept: Iterable[Action]) -> Iterator[Event]:
-    """Of what is newly so; numbers that change are no news."""
+    """Events for what has changed; a changed number alone makes none."""
     written = {action.target for action in kept if isinstance(action, Patch)}
     for each in decided:
         if each.request.ref not in written:

@@ -1,7 +1,7 @@
 """Which Machines go again when a part of a request can't be had, and how they go.
 
 They are chosen once and written down by name, so that no reconcile takes others; then they are marked, and their group
-is made smaller by as many. Whoever dies between two of these steps finds in the next reconcile what is left of it.
+is made smaller by as many. After a crash between two of these steps the next reconcile sees what is left to do.
 """
 
 from __future__ import annotations

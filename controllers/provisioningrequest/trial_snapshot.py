@@ -32,7 +32,7 @@ class _World:
 
     def grown(self, added: Mapping[str, int]) -> _World:
         """With the Nodes that were promised as Nodes on their way."""
-        states = {state.id: state for state in self.cluster.groups}
+        states = {state.id: state for state in self.cluster.all_groups}
         nodes = list(self.projected.nodes)
         upcoming = dict(self.projected.upcoming)
         for name, count in added.items():
@@ -42,11 +42,15 @@ class _World:
             if state.template is not None:
                 nodes.append((state.template, count))
         projected = replace(self.projected, upcoming=upcoming, nodes=tuple(nodes))
-        return _World(replace(self.cluster, groups=tuple(states.values())), projected)
+        there = tuple(states[state.id] for state in self.cluster.groups)
+        could_be = tuple(states[state.id] for state in self.cluster.own.candidates)
+        return _World(
+            replace(self.cluster, groups=there, own=replace(self.cluster.own, candidates=could_be)), projected
+        )
 
     def added_to(self, before: _World) -> dict[str, int]:
-        sizes = {state.id: state.group.replicas for state in before.cluster.groups}
-        more = {state.id: state.group.replicas - sizes[state.id] for state in self.cluster.groups}
+        sizes = {state.id: state.group.replicas for state in before.cluster.all_groups}
+        more = {state.id: state.group.replicas - sizes[state.id] for state in self.cluster.all_groups}
         return {name: count for name, count in more.items() if count}
 
 
@@ -147,7 +151,7 @@ class _Trial:
         snapshot, world = self.world.projected.snapshot, self.world
         reservation = reserve(snapshot, self.pods, snapshot.rows)
         for groups in in_order(self._groups(reservation.short)):
-            projected = replace(world.projected, unschedulable=tuple(groups))
+            projected = replace(world.projected, unschedulable=tuple(groups), gangs=())
             growing = plan_scale_up(world.cluster, projected, resting=self.resting, explained=False)
             if growing.left:
                 return NotFound(self._why(growing, world))
@@ -163,7 +167,7 @@ class _Trial:
         return [Group(pod_class, (shape,) * count) for pod_class, (shape, count) in merged.items()]
 
     def _choosy_first(self, groups: list[Group]) -> list[list[Group]]:
-        templates = [state.template for state in self.world.cluster.groups if state.template is not None]
+        templates = [state.template for state in self.world.cluster.all_groups if state.template is not None]
 
         def choices(group: Group) -> int:
             return sum(1 for template in templates if static_refusal(group.pod_class, template) is None)
@@ -176,19 +180,19 @@ class _Trial:
         wanted = sum(count for _, count in self.request.pods)
         sentences = [f"{missing} of {wanted} pods would have no room"]
         pod_class = world.projected.snapshot.classes.of(growing.left[0].pods[0].kind)
-        for state in world.cluster.groups[:_MOST_NAMED]:
+        for state in world.cluster.all_groups[:_MOST_NAMED]:
             why = growing.skipped.get(state.id) or state.problem
             if not why and state.template is not None:
                 why = str(static_refusal(pod_class, state.template) or "its Nodes are too small, or too few of them")
             sentences.append(f"{state.id}: {why}")
-        more = len(world.cluster.groups) - _MOST_NAMED
+        more = len(world.cluster.all_groups) - _MOST_NAMED
         if more > 0:
             sentences.append(f"and {counted(more, 'group')} more")
-        return "; ".join(sentences) if world.cluster.groups else f"{sentences[0]}; there is no node group"
+        return "; ".join(sentences) if world.cluster.all_groups else f"{sentences[0]}; there is no node group"
 
 
 def _asked_of(class_: ProvisioningClass, trial: _Trial) -> Verdict:
-    """Its fault is told to those who ask for it, and is nobody else's trouble."""
+    """Its fault is raised to callers that ask for it, and affects no other request."""
     try:
         return class_.decide(trial)
     except Exception as error:

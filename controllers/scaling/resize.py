@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from controllers.kernel.actions import Action, Patch, Scale
+from controllers.kernel.actions import Action, Create, Delete, Patch, Scale
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.plan import Step, steps
 from controllers.scaling.delete_marks import Scaler, mark, needs_mark, unmark
@@ -58,13 +58,15 @@ def annotate(group: NodeGroup, record: Mapping[str, str | None], why: str, *, re
 class Scaling:
     """All that one scaler changes at once.
 
-    ``going`` are marked; ``staying`` are Machines whose mark, the scaler's own, is taken back.
+    ``going`` are marked; ``staying`` are Machines whose mark, the scaler's own, is taken back. ``groups``: creations
+    and deletions of whole groups, written with the sizes.
     """
 
     scaler: Scaler
     going: Iterable[ByName] = ()
     staying: Iterable[ByName] = ()
     sizes: Iterable[Resize] = ()
+    groups: Iterable[Create | Delete] = ()
 
     def steps(self, reports: Iterable[Action] = ()) -> tuple[Step, ...]:
         """Marks, then sizes, then what tells of them: a step starts only if the one before it succeeded."""
@@ -72,4 +74,4 @@ class Scaling:
             mark(machine, self.scaler, why=why) for machine, why in self.going if needs_mark(machine, self.scaler)
         ]
         marks += [unmark(machine, why) for machine, why in self.staying]
-        return steps(marks, [size.write() for size in self.sizes], list(reports))
+        return steps(marks, [*(size.write() for size in self.sizes), *self.groups], list(reports))

@@ -200,7 +200,7 @@ class Seeker:
         return _Lane(*self._admitting(pod_class))
 
     def _shared_lane(self, pod_class: PodClass) -> _Lane:
-        """Of all classes for which the same Nodes are full."""
+        """Cursor of all classes for which the same Nodes are full."""
         key = (pod_class.requests, _admission(pod_class))
         lane = self._zone_lanes.get(key)
         if lane is None:

@@ -1,4 +1,4 @@
-"""Who can concern whom at all: found by marks, so that not every class is held against every selector.
+"""Which classes a selector can match at all: found by marks, so that not every class is compared with every selector.
 
 A mark of a class is one of its labels or one of its anti-affinity terms. A selector that wants ``app In (a, b)`` can
 mean only classes with one of the marks ``app=a`` and ``app=b``.

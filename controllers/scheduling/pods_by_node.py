@@ -8,7 +8,7 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo, PodKin
 
 
 class PodsByNode:
-    """Of all Nodes. ``pods`` without a Node are left out."""
+    """Index of all Nodes. ``pods`` without a Node are left out."""
 
     def __init__(self, pods: Iterable[PodInfo]) -> None:
         self._on: dict[str, list[PodInfo]] = {}

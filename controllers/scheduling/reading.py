@@ -48,7 +48,7 @@ class _Alike(NamedTuple):
 class Reader:
     """Reads pods; interns what they share. ``book``: claims and volumes, None to leave them out.
 
-    It may be kept from one look at a cluster to the next, told of each by ``look``: a pod that is the very same object
+    It may be kept from one reconcile to the next; ``look`` begins each: a pod that is the very same object
     as in the last look, with claims that mean the same, is not read again. So a look costs what has changed. A pod
     that shares its parts with one that was read, as pods of one template do in the cache, is known by them.
     """
@@ -190,7 +190,7 @@ _RESIZED = 7
 
 def _identity(pod: Obj) -> tuple[Any, ...]:
     """By what two pods differ: the identity of the parts that the cache keeps once for all pods with equal ones, and
-    what else decides. Whoever has the same has the same ``_parts``, if nothing of it was resized.
+    what else decides. Pods with equal keys have equal ``_parts``, unless one was resized.
     """
     meta, spec, status = pod["metadata"], spec_of(pod), pod.get("status") or {}
     return (

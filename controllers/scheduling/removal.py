@@ -26,7 +26,7 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo
 from controllers.scheduling.snapshot import Snapshot
 
 _MOST_EXPLAINED = 3
-"""Classes of pods for which it is told Node by Node why they find no place; asking is slow."""
+"""Classes of pods whose refusals are reported Node by Node; computing them is slow."""
 
 
 class Staying(StrEnum):
@@ -90,7 +90,7 @@ class Removed:
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """One by one: few of them are ever told."""
+        """Computed one by one: few of them are ever reported."""
         return tuple(map(Move, self.pods, self.to))
 
 

@@ -164,7 +164,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodKind:
-    """Pods that can't be told apart by what they ask and by their labels. Interned: compared by identity."""
+    """Pods with equal requests and labels. Interned: compared by identity."""
 
     demand: Demand
     namespace: str

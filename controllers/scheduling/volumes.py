@@ -27,7 +27,7 @@ _ZONES_BETWEEN = "__"
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A claim that no Node can satisfy now, ``why`` in kube-scheduler's words. The lowest ``rank`` is told."""
+    """A claim that no Node can satisfy now, ``why`` in kube-scheduler's words. The lowest ``rank`` is reported."""
 
     why: str
     rank: int = 0

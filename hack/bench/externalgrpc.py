@@ -157,7 +157,7 @@ class _Server:
         self._told = self._stdout.read().strip()
 
     def handler_seconds(self) -> float:
-        """Of a call, on average, once it has ended: what the gateway itself takes, without gRPC."""
+        """Time of a call, on average, once it has ended: what the gateway itself takes, without gRPC."""
         return float(self._told)
 
 

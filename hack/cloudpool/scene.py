@@ -96,7 +96,7 @@ class Scene:
         await self.kube.patch_status(target, {"phase": phase, "conditions": ready if phase == "Running" else []})
 
     async def owner(self, namespace: str = "default") -> dict[str, Any]:
-        """Who makes the pods of the namespace anew; a garbage collector asks whether it is there."""
+        """The owner that recreates the pods of the namespace; a garbage collector asks whether it is there."""
         if namespace not in self.extra:
             if namespace not in {"default", "kube-system"}:
                 await self.kube.create(

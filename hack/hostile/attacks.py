@@ -347,7 +347,7 @@ def _conditions(obj: dict[str, Any]) -> object:
 
 
 def _reason(obj: dict[str, Any], type_: str) -> str:
-    """Of a condition, "" if it is not there."""
+    """Reason of a condition, "" if it is not there."""
     return str((find((obj.get("status") or {}).get("conditions"), type_) or {}).get("reason", ""))
 
 

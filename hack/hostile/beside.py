@@ -115,7 +115,7 @@ class Scene:
         return len((await self.client.list_page(MACHINE, 0, "", attacks.NAME)).items)
 
     async def holder(self) -> str:
-        """Who holds the Lease of the controllers."""
+        """Holder of the Lease of the controllers."""
         lease = await self.client.get(LEASE, Key("nodewright-system", "nodewright"))
         return str((lease.get("spec") or {}).get("holderIdentity") or "")
 

@@ -64,7 +64,7 @@ def _deployment(name: str) -> dict[str, Any]:
 
 @dataclass
 class Busy:
-    """``made`` and ``deleted`` are UIDs of Machines by all that the watch has told."""
+    """``made`` and ``deleted`` are UIDs of Machines, as the watch delivered them."""
 
     client: KubeClient
     cache: Cache = field(default_factory=lambda: Cache([MACHINE, MACHINE_SET, MACHINE_DEPLOYMENT, NODE]))

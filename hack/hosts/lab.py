@@ -18,7 +18,7 @@ from hack.hosts.parts import LabError
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a host. ``identity``: whom it is for, and what ``hosts`` of a lab are told apart by;
+    """What is known of a host. ``identity``: whom it is for, which also identifies it among the ``hosts`` of a lab;
     ``number``: its place on the network, 1 to 200; ``notes``: what the caller wants kept with it.
     """
 

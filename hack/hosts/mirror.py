@@ -28,17 +28,19 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 class Mirror:
-    """``with Mirror(folder, address) as mirror: mirror.url``; ``add`` puts a version into it."""
+    """``with Mirror(folder, address) as mirror: mirror.url``; ``add`` puts a version into it,
+    ``folder`` takes any file.
+    """
 
     def __init__(self, folder: Path, address: str) -> None:
-        self._folder = folder
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._server = ThreadingHTTPServer((address, 0), partial(_Quiet, directory=str(folder)))
         self.url = f"http://{address}:{self._server.server_address[1]}"
 
     def add(self, version: str, programs: dict[str, Path]) -> None:
         """``version`` with v; ``programs``: name → file."""
-        target = self._folder / version / "bin" / "linux" / "amd64"
+        target = self.folder / version / "bin" / "linux" / "amd64"
         target.mkdir(parents=True, exist_ok=True)
         for name, path in programs.items():
             (target / name).unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """The main job on a cloud, through the program: Machines of MachineSets come up on it and go, and what that took.
 
-Everything goes through ``proxy``, which counts and, if told so, lets requests go wrong; what is true at the end is
+Everything goes through ``proxy``, which counts requests and, if configured, lets some fail; what is true at the end is
 asked of the cloud itself, past the proxy.
 """
 

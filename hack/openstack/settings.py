@@ -176,7 +176,7 @@ def _nova(site: Site) -> Ini:
         "placement": us,
         "neutron": {
             **_as_service(site, "neutron"),
-            "service_metadata_proxy": True,  # a guest is told by a signed id, as Neutron's agent does it
+            "service_metadata_proxy": True,  # a signed id identifies a guest, as Neutron's agent does it
             "metadata_proxy_shared_secret": site.password,
         },
         "glance": {"api_servers": site.url("glance"), **_as_service(site, "glance")},

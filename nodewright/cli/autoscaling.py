@@ -12,6 +12,8 @@ import typer
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
     from controllers.kernel.refs import Key
     from controllers.scaling.discovery import Discovery, Filter
@@ -80,6 +82,24 @@ class Flags:
             "--startup-taint",
             "KEY",
             "A taint that goes once a Node has started, besides the usual ones; KEY/: all that begin so; repeatable.",
+        ),
+    ] = None
+    max_autoprovisioned_node_group_count: Annotated[
+        int,
+        _option(
+            "--max-autoprovisioned-node-group-count",
+            "N",
+            "Groups that it makes of MachineClasses offered for that, at a time; 0: it makes none.",
+            min=0,
+        ),
+    ] = 0
+    gangs: Annotated[
+        list[str] | None,
+        _option(
+            "--gangs",
+            "API",
+            "Pods of its groups get all of their Nodes or none: scheduling.k8s.io/v1alpha2, …/v1alpha3, …/v1beta1, "
+            "scheduling.x-k8s.io/v1alpha1 or scheduling.volcano.sh/v1beta1; repeatable.",
         ),
     ] = None
     expendable_pods_priority_cutoff: Annotated[
@@ -262,12 +282,23 @@ def _growth(flags: Flags) -> GrowthOptions:
         provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
         expendable_below=flags.expendable_pods_priority_cutoff,
         startup_taints=tuple(map(_taint_key, flags.startup_taint or ())),
+        own_groups=flags.max_autoprovisioned_node_group_count,
+        gangs=_gangs(flags.gangs or ()),
     )
     if not flags.scale_up_rate:
         return growth
     if not number.isdigit() or not int(number):
         raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
     return replace(growth, nodes_per_window=int(number), window=time_of("--scale-up-rate", window))
+
+
+def _gangs(wanted: Iterable[str]) -> tuple[str, ...]:
+    from controllers.autoscaler.gangs import APIS  # noqa: PLC0415
+
+    for name in wanted:
+        if name not in APIS:
+            raise CliError(f"--gangs: {name!r} is none of {', '.join(APIS)}", "See docs/autoscaler.md", USAGE)
+    return tuple(dict.fromkeys(wanted))
 
 
 def _taint_key(text: str) -> str:

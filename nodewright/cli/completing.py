@@ -1,8 +1,8 @@
 """What a shell offers when Tab is pressed: kinds, names of objects, namespaces, contexts, providers.
 
-Names come from the cluster that the command line means so far. Who presses Tab waits, so the cluster has some seconds;
-when it gives no answer, nothing is offered and nothing is printed. Shells evaluate what is offered, so only names of
-plain characters are.
+Names come from the cluster that the command line means so far. The user waits after Tab, so the cluster has some
+seconds; when it gives no answer, nothing is offered and nothing is printed. Shells evaluate what is offered, so only
+names of plain characters are.
 """
 
 from __future__ import annotations

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "up": "Start the embedded control plane with the controllers, in the foreground",
+    "down": "Stop the control plane that `nodewright up` has started",
     "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
     "create": "Make a cluster from files, without a management cluster",
     "delete": "Take down what `nodewright create` has made",
+    "move": "Move a Cluster with its Machines to another management cluster",
     "generate": "Print manifests of a cluster from a template",
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the kinds, and with --controllers the controllers, into a cluster",
@@ -33,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "bootstrap": "Make the data with which hosts join a cluster as Nodes",
     "plan": "Dry run: what the controllers would do now, and why",
     "status": "Show the whole fleet: what there is, who decides, and only what is wrong",
+    "ui": "Show the fleet in a browser, live and read-only",
     "describe": "Show a Cluster, what owns Machines, a Machine or a health check as a tree with reasons",
     "logs": "Tell the story of a Machine: events, conditions and calls of its provider by time",
     "explain": "Show the fields of a provider's configuration: type, default, what they mean",

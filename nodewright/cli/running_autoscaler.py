@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.autoscaler.refusing import Answer
-    from controllers.kernel.refs import Obj
+    from controllers.kernel.refs import Key, Obj
+    from controllers.kernel.view import View
     from nodewright.runtime.kube.client import KubeClient
 
 MOST_SHOWN = 5
-"""Decisions of the past that a person is told."""
+"""Past decisions that are shown."""
 _CONTROLLER = "autoscaler"
 
 
@@ -35,7 +36,7 @@ class Running:
 
 
 async def read_running(client: KubeClient, given: Given) -> Running:
-    """Raises ApiError and NoAnswer as the client does; a Lease that may not be read is told, not raised."""
+    """Raises ApiError and NoAnswer as the client does; a Lease that may not be read is reported, not raised."""
     from controllers.kernel.refs import CONFIG_MAP  # noqa: PLC0415
     from nodewright.cli.commands.describe import leases_of  # noqa: PLC0415
     from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
@@ -84,7 +85,7 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
     from nodewright.runtime.lease import spec_of  # noqa: PLC0415
 
     if isinstance(leases, str):
-        return f"whether one runs can't be told: {leases}"
+        return f"whether one runs is unknown: {leases}"
     for lease in leases:
         for serving in live([lease], now):
             if any(claim.controller == _CONTROLLER and claim.cluster == cluster for claim in serving.holder.claims):
@@ -92,3 +93,30 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
                 return f"runs: {serving.holder}, Lease {serving.lease}, seen {seen} ago"
     of, option = (f" for Cluster {cluster}", f" --cluster={cluster}") if cluster else ("", "")
     return f"none runs{of}: start it with `nodewright run --controllers=autoscaler{option}`"
+
+
+async def reader_of(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
+    """The cluster as it was a moment ago."""
+    from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
+    from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
+    from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
+    from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
+    from nodewright.runtime import wiring  # noqa: PLC0415
+    from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
+    from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+
+    assert isinstance(hosts, HostDirectory)
+    reconciler = AutoscalerReconciler(options)
+    cache = await read_cluster(client, wiring.kinds_of((reconciler,)), reconciler.parts)
+    if options.cluster is not None:
+        kinds = wiring.kinds_in((reconciler,), options.cluster)
+        remote = await read_workload_cluster(client, options.cluster, kinds, reconciler.parts)
+        return lambda: replace(now_view(cache), workload=Reached(""), remote=remote, shapes=hosts.shape)
+
+    def of_cluster(cluster: Key | None) -> CacheView:
+        """Whether it was ever seen to have an API of its own is all that matters here."""
+        secret = recorded_secret(cache.stores[CLUSTER].get(cluster)) if cluster is not None else ""
+        return replace(now_view(cache), workload=Unreachable(secret, "", "")) if secret else now_view(cache)
+
+    return lambda: replace(now_view(cache), shapes=hosts.shape, sees=of_cluster)

@@ -49,13 +49,16 @@ def write(text: str) -> None:
 
 
 _PLAIN = str.maketrans({"✔": "+", "✘": "x", "…": "~", "‖": "=", "×": "x", "→": ">", "›": ">", "├": "|", "└": "`",
-                        "─": "-", "│": "|", "“": '"', "”": '"', "’": "'", "–": "-"})  # fmt: skip
+                        "─": "-", "│": "|", "“": '"', "”": '"', "’": "'", "–": "-", "—": "-"})  # fmt: skip
 """Marks and ribs of our own for terminals without them: one character each, so that columns stay where they are."""
 
 
 def _printable(text: str, stream: IO[str]) -> str:
+    return printable(text, getattr(stream, "encoding", None) or "utf-8")
+
+
+def printable(text: str, encoding: str) -> str:
     """A terminal of few characters (LANG=C) gets marks of its own, and what else it lacks written out."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:

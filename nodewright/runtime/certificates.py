@@ -2,7 +2,7 @@
 
     reconcile -> look -> (Secrets, and what servers show, now and then) -> plan -> RenewKubeconfig -> submit -> read
 
-Certificates of servers are taken from a TLS handshake in which nothing of ours is told and nothing is believed.
+Certificates of servers are taken from a TLS handshake in which nothing of ours is sent and nothing is believed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class CertificateDirectory:
         return self._begin(known, self._renew(known, action), f"renew the kubeconfig of {action.cluster.key}")
 
     def ends(self) -> Iterator[tuple[CertificateKind, datetime]]:
-        """Of all certificates that are known."""
+        """Expiry of all certificates that are known."""
         for known in self._known.values():
             if isinstance(known.result, CertificatesRead):
                 yield from ((each.kind, each.ends) for each in known.result.certificates)
@@ -184,7 +184,8 @@ class CertificateDirectory:
         found = readable_der(der)
         if found is None:
             return f"{title}: it shows no certificate that can be read"
-        return Certificate(kind, f"the certificate of the {title}", found.not_valid_after_utc)
+        holder = f"the certificate of the {title}"
+        return Certificate(kind, holder, found.not_valid_after_utc, name, found.not_valid_before_utc)
 
     async def _handshake(self, address: str, port: int) -> bytes:
         """The server's certificate in DER. Raises OSError, ValueError. etcd asks for a client's certificate only after

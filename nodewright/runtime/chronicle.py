@@ -33,7 +33,7 @@ def tell(action: Action) -> None:
 
 
 class Chronicle:
-    """Listens to ``cache``. Machines that are there at the first list are not told anew.
+    """Listens to ``cache``. Machines that are there at the first list are not logged again.
 
     ``speaks``: whether this process leads; a process that stands by sees the same changes and stays silent.
     """

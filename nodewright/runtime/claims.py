@@ -49,7 +49,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What the holder of a Lease says of itself. ``process``: see ``process_identity``; {} if it can't be told."""
+    """What the holder of a Lease says of itself. ``process``: see ``process_identity``; {} if it is not known."""
 
     identity: str
     command: str = ""
@@ -77,7 +77,7 @@ class Holder:
 
 
 def holder_of(lease: Obj) -> Holder:
-    """Who holds ``lease``: identity "" for nobody. What a holder did not write itself is not believed.
+    """The holder of ``lease``: identity "" if it has none. Text that the holder did not write itself is not believed.
 
     Total over any JSON: an annotation that can't be read leaves the identity alone.
     """

@@ -142,7 +142,7 @@ class ExecutorDeps:
 
 
 class Executor:
-    """Of one reconciler. ``at_once`` bounds how many actions of a step are under way."""
+    """Executes the plans of one reconciler. ``at_once`` bounds how many actions of a step are under way."""
 
     def __init__(self, reconciler: str, executor_deps: ExecutorDeps, at_once: int = 50) -> None:
         self._reconciler = reconciler

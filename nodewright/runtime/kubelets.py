@@ -66,25 +66,36 @@ def all_worlds() -> Mapping[str, World]:
 class SimulatedKubelets:
     """Those of all clusters: a host's kubelet joins the cluster that its Machine belongs to."""
 
-    def __init__(self, worlds: Worlds, now: Callable[[], datetime]) -> None:
+    def __init__(self, worlds: Worlds, now: Callable[[], datetime], mark: Callable[[], str] = lambda: "") -> None:
+        """``mark``: of the management cluster; hosts that carry another one are another process's to play."""
         self._worlds = worlds
         self._now = now
+        self._mark = mark
 
     def in_management_cluster(self, client: KubeClient, is_management_cluster: Callable[[Key], bool]) -> Kubelets:
         """Of Machines without a Cluster, and of Clusters that have no API of their own."""
 
         def here(host: SimulatedHost) -> bool:
             cluster = _cluster_of(host)
-            return cluster is None or is_management_cluster(cluster)
+            return not self._is_elsewhere(host) and (cluster is None or is_management_cluster(cluster))
 
-        return Kubelets(client, self._worlds, self._now, here)
+        return Kubelets(client, self._worlds, self._now, here, self._is_elsewhere)
 
     def of_cluster(self, cluster: Key, client: KubeClient) -> Kubelets:
-        return Kubelets(client, self._worlds, self._now, lambda host: _cluster_of(host) == cluster)
+        def here(host: SimulatedHost) -> bool:
+            return not self._is_elsewhere(host) and _cluster_of(host) == cluster
+
+        return Kubelets(client, self._worlds, self._now, here, self._is_elsewhere)
+
+    def _is_elsewhere(self, host: SimulatedHost) -> bool:
+        theirs, ours = host.request.identity.management_cluster, self._mark()
+        return bool(theirs and ours) and theirs != ours
 
 
 class Kubelets:
-    """Of one cluster. An async context manager: plays until it is left. ``here`` tells whose hosts join it."""
+    """Simulated kubelets of one cluster. An async context manager: they run until it is left. ``here`` says which hosts
+    join it, ``elsewhere`` which another process plays: a Node of such a host is not silent, its host was handed over.
+    """
 
     def __init__(
         self,
@@ -92,11 +103,13 @@ class Kubelets:
         worlds: Worlds,
         now: Callable[[], datetime],
         here: Callable[[SimulatedHost], bool] = lambda _host: True,
+        elsewhere: Callable[[SimulatedHost], bool] = lambda _host: False,
     ) -> None:
         self._client = client.named("kubelets", USER_AGENT)
         self._worlds = worlds
         self._now = now
         self._here = here
+        self._elsewhere = elsewhere
         self._nodes: dict[str, _Node] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -138,7 +151,11 @@ class Kubelets:
 
     def _due(self, now: datetime) -> list[tuple[str, SimulatedHost | None]]:
         """The Nodes to write now, with their hosts (None: gone)."""
-        hosts = {host.name: host for world in self._worlds().values() for host in world.booted() if self._here(host)}
+        booted = [host for world in self._worlds().values() for host in world.booted()]
+        hosts = {host.name: host for host in booted if self._here(host)}
+        for host in booted:
+            if host.name not in hosts and self._elsewhere(host):
+                self._nodes.pop(host.name, None)
         due: list[tuple[str, SimulatedHost | None]] = []
         for name, host in hosts.items():
             if self._is_due(name, host, now):

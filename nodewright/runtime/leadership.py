@@ -1,6 +1,6 @@
 """Which of several processes works: the one that holds a Lease with which no other live Lease overlaps.
 
-A process first takes its own Lease and then reads the Leases of all others. Of two that begin at once at least one sees
+A process first takes its own Lease and then reads the Leases of all others. If two begin at once, at least one sees
 the other, so never both work, whatever each of them serves (``claims``).
 
 A process that has lost its Lease never works again: it ends and is started anew, as Kubernetes' own controllers do.
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import structlog
 
 from api import names
-from controllers.kernel.refs import LEASE, NAMESPACE, Key, Kind, Obj, Ref, ref_of, resource_version_of
+from controllers.kernel.refs import LEASE, NAMESPACE, Key, Kind, Obj, Ref, annotations_of, ref_of, resource_version_of
 from nodewright.runtime import metrics
 from nodewright.runtime.claims import Claim, Holder, holder_of
 from nodewright.runtime.kube.client import ClientLimits, Page
@@ -113,7 +113,7 @@ class LeaseOptions:
 
     @property
     def limits(self) -> ClientLimits:
-        """Of the client that keeps the Lease: its own connections, so that no burst of other work delays a renewal."""
+        """Connection of the client that keeps the Lease: its own, so that no burst of other work delays a renewal."""
         terms = self.terms
         return ClientLimits(
             2, request_timeout=terms.renew_deadline / 2, attempts=2, retry_after_at_most=terms.retry_period
@@ -163,6 +163,8 @@ class LeaseLeadership:
         self._alone = False
         """Whether no other live Lease overlapped with ours once we held it."""
         self._made_again = False
+        self.findings: Callable[[], str] = str
+        """What the Lease is to say besides its holder (``LEASE_FINDINGS_ANNOTATION``); "": nothing."""
         self._wall = now
         self._clock = clock
         self._seen = Seen(None, self._clock())
@@ -292,7 +294,7 @@ class LeaseLeadership:
                         _log.info("leading", lease=self.name, identity=self._candidate.identity, why=why)
                 case Renew(spec=spec):
                     assert self._seen.lease is not None
-                    lease = await self._patch(self._seen.lease, spec)
+                    lease = await self._patch(self._seen.lease, spec, self._news(self._seen.lease))
             self._seen = Seen(lease, started)
             self._candidate = replace(self._candidate, renewed_at=started)
             if self._made_again:
@@ -333,7 +335,8 @@ class LeaseLeadership:
     async def _take(self, spec: Any) -> dict[str, Any]:
         annotations = {names.LEASE_HOLDER_ANNOTATION: self._holder().annotation()}
         if self._seen.lease is not None:
-            return await self._patch(self._seen.lease, spec, {"metadata": {"annotations": annotations}})
+            changed = {**annotations, names.LEASE_FINDINGS_ANNOTATION: self._found()}
+            return await self._patch(self._seen.lease, spec, {"metadata": {"annotations": changed}})
         meta = {"name": self._key.name, "namespace": self._key.namespace, "annotations": annotations}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": meta, "spec": spec}
         try:
@@ -345,6 +348,21 @@ class LeaseLeadership:
             NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._key.namespace}}
         )
         return await self._client.create(LEASE, body)
+
+    def _news(self, lease: Obj) -> Mapping[str, Any]:
+        """The annotation of the findings if it has changed: a renewal takes it along."""
+        text = self._found()
+        if text == annotations_of(lease).get(names.LEASE_FINDINGS_ANNOTATION):
+            return {}
+        return {"metadata": {"annotations": {names.LEASE_FINDINGS_ANNOTATION: text}}}
+
+    def _found(self) -> str | None:
+        """A fault in what is only news must not cost the Lease."""
+        try:
+            return self.findings() or None
+        except Exception:
+            _log.exception("findings can't be published", lease=self.name)
+            return None
 
     def _holder(self) -> Holder:
         process = this_process()

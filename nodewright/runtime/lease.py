@@ -77,8 +77,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who asks: ``identity`` is unique to the process. ``renewed_at``: when it sent the last renewal that succeeded,
-    None while it does not lead."""
+    """The candidate: ``identity`` is unique to the process. ``renewed_at``: when it sent the last renewal that
+    succeeded, None while it does not lead.
+    """
 
     identity: str
     terms: Terms

@@ -1,7 +1,7 @@
 """How long Machines take from phase to phase, as seen in the cache: nothing is written for it.
 
-A Machine on a smooth way is reported rarely (ADR 0005), so two phases are also told by what they leave behind: it is
-Provisioning once it has a providerID, and Provisioned once a Node with that providerID is there.
+A Machine on a smooth way is reported rarely (ADR 0005), so two phases are also recognised by what they leave behind: it
+is Provisioning once it has a providerID, and Provisioned once a Node with that providerID is there.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 class LoopTime:
-    """Of one reconcile: ``longest`` step so far, in seconds. Work in tasks of its own joins with ``shared``."""
+    """Loop time of one reconcile: ``longest`` step so far, in seconds. Tasks of its own join with ``shared``."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -64,5 +64,5 @@ class _Measured(Generic[_R]):
             except GeneratorExit:
                 work.close()
                 raise
-            except BaseException as error:  # what a task is told (a cancellation) is told to the work in it
+            except BaseException as error:  # a cancellation of the task is passed to the work in it
                 thrown = error

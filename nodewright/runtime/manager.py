@@ -14,6 +14,7 @@ from api import yamltext
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
+from nodewright import __version__
 from nodewright.runtime import collectors, outset, wiring
 from nodewright.runtime.bootstrap.directory import BootstrapDirectory, Deps
 from nodewright.runtime.cache.cache import Cache
@@ -23,6 +24,7 @@ from nodewright.runtime.certificates import CertificateDirectory
 from nodewright.runtime.chronicle import Chronicle, tell
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
+from nodewright.runtime.findings import Finder
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.objects import objects_by
@@ -77,6 +79,7 @@ class Manager:
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         self.hosts.read_objects_by(objects_by(client.named("hosts")))
+        self.finder = Finder(__version__, self.hosts, options.now)
         parts = wiring.parts_of(self.reconcilers, options.namespace)
         cached = client.named("cache")
         self.reflectors = tuple(
@@ -165,7 +168,9 @@ class Manager:
             controller.start()
         if self._looks_for_orphans():
             removes = self.options.orphan_hosts is OrphanHosts.DELETE
-            self._spawn(Sweeper(self.cache, self.hosts, self.options.now, removes).run(), "orphan hosts")
+            sweeper = Sweeper(self.cache, self.hosts, self.options.now, removes)
+            self.finder.orphans, self.finder.removes = sweeper.orphans, removes
+            self._spawn(sweeper.run(), "orphan hosts")
 
     def _load(self) -> None:
         """What takes long to load and that an object may ask for: no reconcile has to wait for it."""
@@ -181,12 +186,12 @@ class Manager:
             _log.warning("simulated hosts are not known", why=line)
 
     def _looks_for_orphans(self) -> bool:
-        """Who sees the Machines of one namespace only would take the hosts of all others for orphans."""
+        """A process that sees the Machines of one namespace alone would take the hosts of all others for orphans."""
         wanted = self.options.orphan_hosts is not OrphanHosts.OFF and not self.options.namespace
         return wanted and any(reconciler.kind == MACHINE for reconciler in self.reconcilers)
 
     async def _mark(self) -> str:
-        """Of the hosts of this cluster: the UID that ``kube-system`` keeps for the cluster's life."""
+        """Mark of this cluster's hosts: the UID that ``kube-system`` keeps for the cluster's life."""
         if not any(reconciler.kind == MACHINE for reconciler in self.reconcilers):
             return ""
         try:
@@ -313,13 +318,17 @@ async def run_controllers(
     announce = ready.set if isinstance(ready, asyncio.Event) else ready or _nobody
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(connection, "manager", options.client))
-        leadership: Leadership | None = None
+        leadership: LeaseLeadership | None = None
         if options.leader_election is not None:
             lease = options.leader_election
             keeper = await stack.enter_async_context(KubeClient(connection, "leader-election", lease.limits))
             leadership = LeaseLeadership(keeper, lease, options.now)
-        kubelets = _simulated_kubelets(options) if _plays_kubelets(options) else None
+        kubelets = (
+            _simulated_kubelets(options, lambda: manager.hosts.management_cluster) if _plays_kubelets(options) else None
+        )
         manager = Manager(client, options, leadership, kubelets.of_cluster if kubelets is not None else None)
+        if leadership is not None:
+            leadership.findings = manager.finder.text
         if on_manager is not None:
             on_manager(manager)
         if options.preflight is not None and not await _unless(stop, options.preflight(client)):
@@ -364,10 +373,10 @@ def _plays_kubelets(options: RunOptions) -> bool:
     return options.simulated_kubelets and makes_hosts
 
 
-def _simulated_kubelets(options: RunOptions) -> SimulatedKubelets:
+def _simulated_kubelets(options: RunOptions, mark: Callable[[], str]) -> SimulatedKubelets:
     from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
 
-    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now)
+    return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now, mark)
 
 
 def _nobody() -> None:

@@ -71,7 +71,7 @@ class RunOptions:
     ``simulated_kubelets``: play the kubelets of simulated hosts, where the Machine controller runs; they live in
     ``simulated_worlds()`` (None: the clouds of the installed provider). ``bind_pods``: find Nodes for pods, where no
     kube-scheduler does.
-    ``hosts_in_memory``: simulated hosts end with the process; Machines that have some already are told of.
+    ``hosts_in_memory``: simulated hosts end with the process; Machines that have some already are reported.
     ``leader_election`` None: this is the only process. ``on_leading`` is awaited once this process leads, before the
     first reconcile: for what only one process may hold.
     ``grace``: how long a stop waits for reconciles and provider calls that are under way.

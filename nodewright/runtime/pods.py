@@ -110,7 +110,7 @@ class _PodReconciles:
 
 
 class Binder(_PodReconciles):
-    """kube-scheduler's part: pods that wait are bound to Nodes, or told why not."""
+    """kube-scheduler's part: pending pods are bound to Nodes, or get an event that says why not."""
 
     name = "binder"
 

@@ -168,7 +168,13 @@ async def _may(client: KubeClient, right: Right) -> bool:
     return bool((answer.get("status") or {}).get("allowed"))
 
 
-_CUSTOM = (names.GROUP, "autoscaling.x-k8s.io")
+_CUSTOM = (
+    names.GROUP,
+    "autoscaling.x-k8s.io",
+    "scheduling.k8s.io",
+    "scheduling.x-k8s.io",
+    "scheduling.volcano.sh",
+)
 
 
 def _some(words: list[str]) -> str:

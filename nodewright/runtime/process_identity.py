@@ -38,7 +38,7 @@ def this_process() -> Mapping[str, Any]:
 
 
 def is_gone(process: Mapping[str, Any]) -> bool:
-    """Whether ``process`` (as ``this_process`` told it) has certainly ended."""
+    """Whether ``process`` (as ``this_process`` returned it) has certainly ended."""
     here = this_process()
     pid, start = process.get("pid"), process.get("startTime")
     if not here or type(pid) is not int or type(start) is not int or pid <= 0:

@@ -28,7 +28,7 @@ def stop_on_signals(stop: asyncio.Event) -> None:
 
 
 def _at_once(number: int, _frame: FrameType | None) -> None:
-    """Say so, and die of the signal as if nobody had handled it: that is what the parent is told."""
+    """Say so, and end by the signal as if no handler existed: the parent process sees that."""
     os.write(2, b"nodewright: ended at once, as asked twice; the next start goes on with what was begun\n")
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

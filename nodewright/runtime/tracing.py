@@ -69,7 +69,7 @@ def stop() -> None:
 def span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[Span]:
     """A span around a block, below the one that is open. An exception that leaves the block marks it as failed.
 
-    Of the exception only its class is kept: messages may quote what must not be told.
+    Only the class of the exception is kept: messages may quote secrets.
     """
     return _NO_SPAN if _Tracing.tracer is None else _span(name, attributes)
 

@@ -99,7 +99,7 @@ def on_request(
 
 
 def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
-    """``wanted``, told which labels and taints of Machines may reach their Nodes."""
+    """``wanted``, with the policy for labels and taints of Machines that reach their Nodes."""
     from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
     return tuple(
@@ -109,7 +109,7 @@ def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
 
 
 def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
-    """``wanted``, told what reads the members of the clusters' etcd."""
+    """``wanted``, with the reader of the clusters' etcd members."""
     from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
     kinds: tuple[type[Any], ...] = (MachineReconciler,)
@@ -123,17 +123,22 @@ def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
 
 
 def with_certificates(wanted: Reconcilers, certificates: CertificatesView) -> Reconcilers:
-    """``wanted``, told what reads the clusters' certificates."""
+    """``wanted``, with the reader of the clusters' certificates."""
     from controllers.cluster.reconciler import ClusterReconciler  # noqa: PLC0415
 
+    kinds: tuple[type[Any], ...] = (ClusterReconciler,)
+    if any(reconciler.name == "controlplane" for reconciler in wanted):
+        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+
+        kinds = (ClusterReconciler, ControlPlaneReconciler)
     return tuple(
-        replace(reconciler, certificates=certificates) if isinstance(reconciler, ClusterReconciler) else reconciler
+        replace(reconciler, certificates=certificates) if isinstance(reconciler, kinds) else reconciler
         for reconciler in wanted
     )
 
 
 def reached_at(wanted: Reconcilers, server: str) -> Reconcilers:
-    """``wanted``, told the URL of the API server: no kubelet gets a certificate that serves in its name."""
+    """``wanted``, with the URL of the API server: no kubelet gets a certificate that serves in its name."""
     if all(reconciler.name != "certificatesigningrequest" for reconciler in wanted):
         return wanted
     from controllers.certificatesigningrequest.foreign_names import plain  # noqa: PLC0415

@@ -29,7 +29,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 @dataclass(slots=True)
 class _Window:
-    """Of one key. ``seen``: what reconciles wrote that came after the free ones."""
+    """Writes of one key. ``seen``: what reconciles wrote after the free ones."""
 
     began: float
     reconciles: int = 0

@@ -1,4 +1,4 @@
-"""Time that passes only when it is told to."""
+"""Time that passes only when it is advanced."""
 
 from __future__ import annotations
 

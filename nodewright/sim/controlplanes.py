@@ -91,7 +91,7 @@ class ControlPlanes(Engine):
         super().__init__(seed, scenario, (), load_crds())
         self.etcd = Etcd(self.plane, self.world, self.clock, self.kubelets.requeue_after)
         self.seen = LastRead(self.etcd)
-        self.kubelets.is_silent = lambda host: host.id not in self.etcd.joined
+        self.kubelets.is_silent = lambda host: host.id not in self.etcd.joined or host.id in self.etcd.cut
         self.guard = _NoGuard(self.plane)
         self._reconcilers = (
             CLUSTERS,
@@ -101,6 +101,8 @@ class ControlPlanes(Engine):
         )
         self.process = self._start()
         self.strikes = 0
+        self.splits = 0
+        self._split_for = 0
         self.declared = Declared.drawn(Random(f"control plane {seed}"))  # noqa: S311
 
     # -- what people and chance do
@@ -119,7 +121,8 @@ class ControlPlanes(Engine):
         for _ in range(self.scenario.edits):
             for _ in range(self.random.randint(steps // 2, steps * 3)):
                 self._step()
-            self.random.choice([self._scale, self._upgrade, self._upgrade, self._delete, self._strike, self._strike])()
+            people = [self._scale, self._upgrade, self._upgrade, self._delete]
+            self.random.choice([*people, self._strike, self._strike, self._split, self._split])()
         for _ in range(steps):
             self._step()
 
@@ -155,6 +158,32 @@ class ControlPlanes(Engine):
         self.etcd.struck.add(member.host)
         self._say(f"{how.__name__}: {member.name}")
         how(member.uid)
+
+    def _split(self) -> None:
+        """The network splits for a while: one host is cut off, and now and then the controllers with it."""
+        if self.etcd.cut or not self._bears_a_loss():
+            return
+        member = self.random.choice([member for member in self.etcd.members.values() if self.etcd.works(member)])
+        self.etcd.cut, self.etcd.blind = frozenset({member.host}), self.random.random() < 0.4
+        self.splits += 1
+        self._split_for = self.random.randint(1, 3 * self.scenario.steps_between_edits)
+        self._say(f"{member.name} is cut off{', with the controllers' if self.etcd.blind else ''}")
+
+    def _heal_split(self) -> None:
+        self.etcd.cut, self.etcd.blind = frozenset(), False
+        self._say("the network is whole again")
+
+    def _step(self) -> None:
+        if self.etcd.cut:
+            self._split_for -= 1
+            if self._split_for <= 0:
+                self._heal_split()
+        super()._step()
+
+    def _calm(self) -> None:
+        if self.etcd.cut:
+            self._heal_split()
+        super()._calm()
 
     def _bears_a_loss(self) -> bool:
         return self.etcd.margin >= 1 and self._is_initialized() and not self._is_updating()

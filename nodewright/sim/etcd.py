@@ -51,6 +51,10 @@ class Etcd:
         self.initialized_on = ""
         self.struck: set[str] = set()
         """Hosts that broke or were lost without our doing."""
+        self.cut: frozenset[str] = frozenset()
+        """Hosts that are cut off from all others: their members run and know no leader."""
+        self.blind = False
+        """The controllers are on the side of those that are cut off: they reach nobody else."""
 
     # -- what the hosts do
 
@@ -97,8 +101,10 @@ class Etcd:
     # -- what is so
 
     def works(self, member: _Member) -> bool:
+        """It runs, and is with the others."""
         host = self._world.host(member.uid)
-        return host is not None and host.id == member.host and host.state_at(self._clock()) is HostState.RUNNING
+        runs = host is not None and host.id == member.host and host.state_at(self._clock()) is HostState.RUNNING
+        return runs and member.host not in self.cut
 
     @property
     def voters(self) -> list[_Member]:
@@ -118,26 +124,27 @@ class Etcd:
 
     @property
     def answers(self) -> bool:
-        """The cluster's API."""
-        return self.has_quorum
+        """The cluster's API, to the controllers."""
+        return self.has_quorum and not self.blind
 
     def runs(self, node: str) -> bool:
         """Whether the static pods of a Node are ready."""
-        return any(
+        return not self.blind and any(
             member.name == node and self.works(member) and not member.learner for member in self.members.values()
         )
 
     def read(self) -> EtcdRead:
-        if not any(self.works(member) for member in self.members.values()):
+        """Of one that is cut off the list is answered too, which no quorum confirms: nobody in it knows a leader."""
+        if not self.blind and not any(self.works(member) for member in self.members.values()):
             return EtcdUnread("no member answers")
-        found = (EtcdMember(m.id, m.name, m.learner, self.works(m)) for m in self.members.values())
+        found = (EtcdMember(m.id, m.name, m.learner, self.works(m) and not self.blind) for m in self.members.values())
         return EtcdMembers(tuple(found), self._clock())
 
     # -- what is asked of it
 
     def remove(self, action: RemoveEtcdMember) -> None:
         """Raises ApiError if it is refused, and Breach if it must not have been asked."""
-        if not self.has_quorum:
+        if not self.has_quorum or self.blind:
             raise ApiError(503, "Unavailable", "simulated: etcd has no leader")
         if action.members != frozenset(self.members):
             raise ApiError(409, "Conflict", "simulated: other members than were seen")
@@ -161,7 +168,7 @@ class Etcd:
                 away.append(member.name)
         if len(away) > 1:
             found.append(f"{', '.join(away)} are away at once")
-        struck = sum(member.host in self.struck for member in self.voters)
+        struck = sum(member.host in self.struck | self.cut for member in self.voters)
         if away and len(self.voters) > 1 and self.healthy + struck < quorum(len(self.voters)):
             found.append(f"{away[0]} is away, and {self.healthy} of {len(self.voters)} voters work: no quorum")
         return found

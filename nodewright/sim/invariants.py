@@ -111,7 +111,7 @@ class _MachineCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    """What a MachineSet was told when it got its size. ``there``: UIDs of the Machines that were counted on then.
+    """What a MachineSet knew when it got its size. ``there``: UIDs of the Machines that were counted on then.
 
     ``unmarked``: those that nobody had marked as the first to go; all of them, if a person had scaled, or if a broken
     Machine of an old set is hidden behind a marked one: the rollout gets on by one then, else it would stand for ever.

@@ -34,7 +34,8 @@ class Kubelets:
         self._heard: tuple[int, datetime | None] | None = None
         """The hosts' revision when all were heard last, and until when none has more to say; None: look again."""
         self.is_silent: Callable[[SimulatedHost], bool] = lambda _host: False
-        """Hosts that run and can't be heard (a network that is cut). Whoever changes that calls ``requeue_after``."""
+        """Hosts that run and can't be heard (a network that is cut). A change of it is followed by ``requeue_after``.
+        """
 
     def requeue_after(self) -> None:
         self._heard = None

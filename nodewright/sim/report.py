@@ -54,7 +54,7 @@ def run_seed(seed: int, scenario: Scenario) -> Result:
 
 
 def run(options: Options, progress: Callable[[int, Result], None] = lambda _done, _result: None) -> Summary:
-    """Run all seeds; ``progress`` is told after each."""
+    """Run all seeds; ``progress`` is called after each."""
     started = time.monotonic()
     failed: list[Result] = []
     steps = crashes = done = 0

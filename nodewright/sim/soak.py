@@ -106,7 +106,7 @@ class Soak:
         self._uids: set[str] = set()
 
     def run(self, progress: Callable[[int], None] = lambda _days: None) -> Report:
-        """``progress`` is told how many days have passed, once for each."""
+        """``progress`` is called with the days that have passed, once for each."""
         started, breach, happened, passed = time.monotonic(), "", Counter[str](), 0
         try:
             self._declare()

@@ -25,7 +25,7 @@ class Timers:
         self._numbers = count()
 
     def set(self, reconciler: Reconciler[Any], key: Key, at: datetime) -> None:
-        """Of several the earliest counts."""
+        """The earliest of several counts."""
         slot = (reconciler.name, key)
         before = self._set.get(slot)
         if before is not None and before[0] <= at:

@@ -57,7 +57,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """Who the host is for. The UID is the identity; the names are for people and host names.
+    """The Machine of a host. The UID is the identity; the names are for people and host names.
 
     ``management_cluster``: mark of the cluster in which the Machine object lives, at most 63 characters of a label's
     value, "" if it is not known. Several clusters may share an account; each may only remove hosts with its own mark.
@@ -114,10 +114,11 @@ class BootstrapRef:
 
 @dataclass(frozen=True, slots=True)
 class KubeletUpgrade:
-    """How the kubelet of a host that has joined becomes that of ``HostRequest.versions``.
+    """How a host that has joined becomes what its request asks for.
 
     ``script``: POSIX shell for root without a secret in it, safe to repeat, which tries again what fails when its
-    argument is ``keep-trying``; "" if there is none, and ``why_not`` says why.
+    argument is ``keep-trying``, and goes back to what was there before where that is in vain. "" if there is none, and
+    ``why_not`` says why. With a script ``why_not`` says why it brings no other versions of programs, "" if it does.
     """
 
     script: str = ""
@@ -129,8 +130,10 @@ class HostRequest:
     """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema.
 
     ``bootstrap``: what a host that is made or rebuilt gets in order to join; None: nothing from here.
-    ``kept_hash``: as ``spec_hash``, but without the kubelet's version: where it is that of the request that a host was
-    made for, the kubelet is all that is different. ``upgrade``: in calls of ``update`` alone.
+    Hashes of less than ``spec_hash``, to be compared with those of the request that a host was made for; "" compares
+    with none. ``kept_hash``: without the kubelet's version. ``fixed_hash``: without all that ``upgrade`` can change on
+    a host that runs. ``pods_hash``: without what it can change under running pods. ``upgrade``: in calls of ``update``
+    alone.
     """
 
     identity: HostIdentity
@@ -141,6 +144,8 @@ class HostRequest:
     failure_domain: str = ""
     bootstrap: BootstrapRef | None = None
     kept_hash: str = ""
+    fixed_hash: str = ""
+    pods_hash: str = ""
     upgrade: KubeletUpgrade = KubeletUpgrade()
 
 
@@ -236,6 +241,22 @@ class ShowsConsole(Protocol):
         """The end of it, at most ``LONGEST_CONSOLE`` characters; "" if there is nothing yet.
 
         Raises ``ProviderError``.
+        """
+
+
+@runtime_checkable
+class RebindsHosts(Protocol):
+    """A provider whose hosts can be handed to a Machine of another management cluster (docs/adr/0027). Optional.
+
+    Without it the Machines of the provider can't be moved.
+    """
+
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        """Make ``host`` the one of ``new`` if it is that of ``old``: its UID and its management cluster change, nothing
+        else does, and nothing on it is restarted. Nothing is done to one that is that of ``new`` already.
+
+        Raises ``ProviderError``: Conflict if it is that of another Machine or another management cluster, or if ``new``
+        has another host; NotFound if there is no such host.
         """
 
 

@@ -39,6 +39,7 @@ from providers.base.contract import (
     NeedsDrain,
     NeedsReplacement,
     Provider,
+    RebindsHosts,
     Registration,
     ShowsConsole,
     UpdateAnswer,
@@ -196,6 +197,40 @@ class ProviderContract:
         shape = await provider.shape(self.valid_config)
         for resource in ("cpu", "memory"):
             assert _QUANTITY.match(shape.capacity[resource]), f"{resource} is no quantity"
+
+    async def test_a_host_is_handed_to_a_machine_of_another_management_cluster(self, provider: Provider) -> None:
+        """Of a provider that can't, Machines can't be moved (``RebindsHosts``)."""
+        if not isinstance(provider, RebindsHosts):
+            return
+        request, stranger = self.a_request(), self.a_request().identity
+        await provider.create(request)
+        before, old = await self.until_running(provider, request), request.identity
+        new = replace(self.a_request().identity, name=old.name, management_cluster="another")
+        with pytest.raises(ProviderError) as refused:
+            await provider.rebind(before, stranger, new)
+        assert refused.value.error_class is ErrorClass.CONFLICT
+        await provider.rebind(before, old, new)
+        await provider.rebind(before, old, new)
+        assert await provider.get(old.machine_uid) is None
+        after = await provider.get(new.machine_uid)
+        assert after == replace(before, machine_uid=new.machine_uid, management_cluster="another")
+        reopened = await self.open()
+        assert [host.id for host in await reopened.list() if host.machine_uid == new.machine_uid] == [before.id]
+        with pytest.raises(ProviderError) as fenced:
+            await reopened.rebind(before, old, stranger)  # type: ignore[attr-defined]  # as the first, it can
+        assert fenced.value.error_class is ErrorClass.CONFLICT, "a source that comes back may not take it again"
+
+    async def test_no_host_is_handed_to_a_machine_that_has_one(self, provider: Provider) -> None:
+        if not isinstance(provider, RebindsHosts):
+            return
+        first, second = self.a_request(), self.a_request()
+        for request in (first, second):
+            await provider.create(request)
+        host = await self.until_running(provider, first)
+        await self.until_running(provider, second)
+        with pytest.raises(ProviderError) as refused:
+            await provider.rebind(host, first.identity, second.identity)
+        assert refused.value.error_class is ErrorClass.CONFLICT
 
     async def test_a_console_is_text_of_a_bounded_length(self, provider: Provider) -> None:
         """Of providers that show one (``ShowsConsole``); a host that is gone has none, or is not found."""

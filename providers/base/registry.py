@@ -64,7 +64,7 @@ class Registry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all providers at hand, loaded or not, sorted."""
+        """Names of all installed providers, loaded or not, sorted."""
         return tuple(sorted(self._loaders))
 
     def named(self, name: str) -> Registration | None:
@@ -88,7 +88,7 @@ class Registry:
         return None
 
     def problems(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
-        """What is wrong with ``config`` as far as can be told without asking the provider."""
+        """What is wrong with ``config`` as far as it shows without a call to the provider's API."""
         untyped = tuple(
             Problem(name, "is required: it names the provider's config type")
             for name in ("apiVersion", "kind")

@@ -244,7 +244,7 @@ class OpenStackMachineConfig(_Model):
     volumes: tuple[Volume, ...] = Field(default=(), max_length=16)
     """Empty volumes that are made with the server and go with it."""
     security_groups: tuple[Name | Reference, ...] = ()
-    """Of its ports that name none."""
+    """Security groups of its ports that name none."""
     server_group: Name | NamedReference | None = None
     """A server group that exists, for its (anti-)affinity."""
     key_pair: Name | None = None

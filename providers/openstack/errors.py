@@ -39,7 +39,7 @@ class Ended(Ambiguous):
 def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -> ProviderError:
     """The error that an answer of 400 or above means. ``reads``: the request would have changed nothing."""
     request_id = headers.get("x-openstack-request-id") or headers.get("X-Openstack-Request-Id") or ""
-    # Whoever names the cloud could have another service's answers read to him: only OpenStack's own are quoted.
+    # The user who names the cloud could read another service's answers this way: only OpenStack's own are quoted.
     reported = _message(body)
     message = (reported if _REQUEST_ID.fullmatch(request_id) else "") or f"the cloud answered {status}"
     text = f"{message} ({request_id})" if _REQUEST_ID.fullmatch(request_id) else message
@@ -51,7 +51,8 @@ def of_answer(reads: bool, status: int, headers: Mapping[str, str], body: Any) -
 
 
 def of_exception(error: Exception, reads: bool) -> ProviderError:
-    """The error that a failure of the client library means; told by class names, as the library is not imported here.
+    """The error that a failure of the client library means; recognised by class names, as the library is not imported
+    here.
 
     A read timeout comes as ConnectTimeout though the request was delivered, a cut connection as ConnectFailure.
     """
@@ -158,7 +159,7 @@ def _message(body: Any) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, or a date; what that means is told by the clock that made it."""
+    """Seconds, or a date, which is read against the clock of the server that sent it."""
     value = headers.get("Retry-After") or headers.get("retry-after") or ""
     if value.isdigit():
         return float(value)

@@ -89,7 +89,7 @@ def is_of_a_lost_cell(server: Server) -> bool:
 
 
 def the_one(servers: Iterable[Server]) -> Server:
-    """Of several with the same UID the one to keep: alive before broken before going, then the oldest."""
+    """The host to keep among several with one UID: running before broken before deleting, then the oldest."""
     order = {HostState.DELETING: 2, HostState.FAILED: 1}
     return min(servers, key=lambda one: (order.get(state_of(one), 0), str(one.get("created")), str(one["id"])))
 

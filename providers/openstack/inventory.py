@@ -18,7 +18,7 @@ from providers.openstack.pages import all_of
 from providers.openstack.session import COMPUTE, NETWORK, Requests
 
 PAGE = 200
-"""Of a thousand servers at once Nova makes four megabytes."""
+"""Servers of a page: for a thousand at once Nova answers four megabytes."""
 _IN_ORDER = "sort_key=id&sort_dir=asc"
 _PORT_FIELDS = "fields=id&fields=name&fields=description&fields=mac_address"
 

@@ -110,7 +110,7 @@ class Leftovers:
             raise ProviderError(known.error_class, known.text, pause)
 
     async def settle(self, inventory: Inventory) -> tuple[Host, ...]:
-        """The hosts that a census shows, after what has to go was told to go."""
+        """The hosts that a census shows, after the deletions were requested."""
         shown: list[Host] = []
         going: list[Thing] = []
         for uid, servers in inventory.servers.items():
@@ -146,7 +146,7 @@ class Leftovers:
         return (*(host for host in left if host is not None), *unfinished)
 
     def _track(self, inventory: Inventory, alone: set[str]) -> None:
-        """Who is to be looked at again. A UID that has its server needs no watching; one that has nothing is done."""
+        """UIDs to look at again. A UID that has its server needs no watching; one that has nothing is done."""
         for uid in alone:
             self._watched.setdefault(uid, inventory.began)
         for uid in [uid for uid, since in self._watched.items() if since <= inventory.began]:

@@ -71,7 +71,7 @@ class Lookup:
         return await self._once("key pair", name, lambda: self._key_pair(name))
 
     async def zone(self, name: str) -> Thing:
-        """Of the servers; one whose hosts are all down is as good as none."""
+        """Zones for servers; a zone whose hosts are all down counts as absent."""
         return await self._once("zone", name, lambda: self._zone(name))
 
     async def problems(self, config: OpenStackMachineConfig) -> tuple[Problem, ...]:

@@ -62,7 +62,7 @@ def uid_of_server(server: Mapping[str, Any]) -> str:
 
 
 def pool_of(machine: str) -> str:
-    """Who is to be spread together: Machines of one set are named alike up to their number, as a person's are."""
+    """The group that is spread together: Machines of one set have equal names up to their number."""
     return machine.rpartition("-")[0]
 
 

@@ -10,7 +10,7 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack.session import Requests
 
 MOST_THINGS = 200_000
-"""Of one list: many times what a project may hold."""
+"""Pages of one list: many times what a project may hold."""
 
 
 async def all_of(requests: Requests, service: str, path: str, limit: int) -> list[Mapping[str, Any]]:

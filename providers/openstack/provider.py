@@ -77,7 +77,7 @@ class OpenStackProvider:
         return (*problems, Problem("userData.secretName", too_large)) if too_large else problems
 
     async def create(self, request: HostRequest) -> Host:
-        """Whoever asks again while it is made waits for the same server; a caller that gives up does not stop it."""
+        """A second call while it is created waits for the same server; a caller that gives up does not stop it."""
         config = _parse(request.config)
         uid = request.identity.machine_uid
         task = self._creating.get(uid)
@@ -192,7 +192,7 @@ def _open_without_secrets(_scope: str, _config: Mapping[str, Any]) -> Provider:
 
 
 def _scope_of(config: Mapping[str, Any]) -> str:
-    """Told from ``cloud`` alone: a Machine whose config is faulty elsewhere can still be deleted."""
+    """Read from ``cloud`` alone: a Machine whose config is faulty elsewhere can still be deleted."""
     cloud = _cloud_of(config)
     return "/".join([cloud.secret_name, cloud.name or "", cloud.region or ""]).rstrip("/")
 

@@ -80,7 +80,7 @@ def trunk_body(request: HostRequest, index: int, port: Port, ids: Mapping[str, s
 def port_bodies(
     request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace]
 ) -> list[dict[str, Any]]:
-    """Of the server's own ports. ``places``: by the names of ports."""
+    """Requests for the server's own ports. ``places``: by the names of ports."""
     named = ((port_name(request, index), port) for index, port in enumerate(config.ports))
     return [_port_body(name, port, places[name]) for name, port in named]
 
@@ -88,7 +88,7 @@ def port_bodies(
 def subport_bodies(
     request: HostRequest, config: OpenStackMachineConfig, places: Mapping[str, PortPlace], ports: Mapping[str, Thing]
 ) -> list[dict[str, Any]]:
-    """Of the ports behind trunks. ``ports``: what is there, the server's own among it.
+    """Requests for the ports behind trunks. ``ports``: the existing ones, the server's own among them.
 
     The interface of a VLAN in the guest has the address of the one below it, and so has the subport. A network has each
     address but once: where it would be there twice, the cloud gives one.

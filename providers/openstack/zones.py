@@ -48,8 +48,8 @@ class Zones:
     def choose(self, request: HostRequest, wanted: Sequence[str], inventory: Inventory) -> str:
         """The Machine's failure domain if it has one; else of ``wanted`` the one with the fewest servers.
 
-        Of its own pool first: many of another pool in a zone must not drive all of this one out of it. "" leaves it
-        to the cloud.
+        Hosts of its own pool count first: many hosts of another pool in a zone must not drive all of this one out of
+        it. "" leaves it to the cloud.
         """
         uid, pool = request.identity.machine_uid, ownership_tags.pool_of(ownership_tags.machine_of(request))
         self._forget(uid, inventory)

@@ -1,8 +1,8 @@
 """The config kind ``simulated.nodewright.dev/v1alpha1 SimulatedMachineConfig``. Every field is optional.
 
-Fields at the top speak of one host; those below ``cloud`` of the simulated cloud that it lives in. Clouds are told
-apart by ``cloud.name``; what a newer config says explicitly about a cloud holds for it from then on, so that a quota is
-raised by editing YAML.
+Fields at the top describe one host; those below ``cloud`` describe the simulated cloud that it lives in. Clouds are
+told apart by ``cloud.name``; what a newer config says explicitly about a cloud holds for it from then on, so that a
+quota is raised by editing YAML.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class SimulatedMachineConfig(_Model):
     cpus: int = Field(default=2, ge=1, le=1024)
     """CPUs of the host."""
     memory: str = Field(default="4Gi", pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)?$")
-    """Of the host, in bytes."""
+    """Memory of the host, in bytes."""
     storage: str = Field(default="20Gi", pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)?$")
     """Ephemeral storage of the host, in bytes."""
     max_pods: int = Field(default=110, ge=1, le=1024)
@@ -119,7 +119,9 @@ class SimulatedMachineConfig(_Model):
     delete_seconds: Duration = Field(default=Spread(median=0.2, p99=0.6), description="From delete to gone.")
     zombie_rate: Rate = Field(default=0.0, description="Share of hosts that run but never register a Node.")
     boot_failure_rate: Rate = Field(default=0.0, description="Share of hosts that never come up.")
-    mean_hours_between_failures: float = Field(default=0.0, ge=0, description="Of one host; 0: it never fails.")
+    mean_hours_between_failures: float = Field(
+        default=0.0, ge=0, description="Mean time between failures of one host, in hours; 0: it never fails."
+    )
     cloud: Cloud = Cloud()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
-from providers.base.contract import Address, HostRequest, HostState
+from providers.base.contract import Address, HostIdentity, HostRequest, HostState
 from providers.simulated.config import Cloud, SimulatedMachineConfig, seconds
 
 
@@ -75,6 +75,13 @@ class SimulatedHost:
         return replace(
             self, request=self.request_at(now), config=self.config_at(now), update=Update(request, config, now, done_at)
         )
+
+    def rebound(self, identity: HostIdentity) -> SimulatedHost:
+        """The same host, as that of another Machine object."""
+        update = self.update
+        if update is not None:
+            update = replace(update, request=replace(update.request, identity=identity))
+        return replace(self, request=replace(self.request, identity=identity), update=update)
 
     def has_registered(self, now: datetime) -> bool:
         """Whether its kubelet has registered a Node at some time (and the host still exists)."""

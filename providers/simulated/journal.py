@@ -6,8 +6,11 @@ outlives a SIGKILL (the kernel has the line); nothing is promised for a power cu
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +25,7 @@ class FileJournal:
     """The hosts of one cloud in one file (mode 0600)."""
 
     def __init__(self, path: Path) -> None:
+        """Raises ValueError for a damaged file."""
         self._hosts = _read(path)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = path.with_suffix(".new")
@@ -47,6 +51,60 @@ class FileJournal:
         self._file.flush()
 
 
+class SharedFileJournal:
+    """The same for several processes at a time: none rewrites the file, and each reads what the others append."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ValueError for a damaged file."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path = path
+        self._file = _open(path, os.O_APPEND)
+        self._hosts: dict[str, SimulatedHost] = {}
+        self._read_to = 0
+        for change in self.news():
+            if isinstance(change, str):
+                self._hosts.pop(change, None)
+            else:
+                self._hosts[change.id] = change
+
+    def remembered(self) -> tuple[SimulatedHost, ...]:
+        return tuple(self._hosts.values())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        fcntl.flock(self._file.fileno(), fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+
+    def news(self) -> Iterator[SimulatedHost | str]:
+        if os.fstat(self._file.fileno()).st_size == self._read_to:
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._read_to)
+            lines = file.read().splitlines(keepends=True)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                return
+            self._read_to += len(line)
+            yield _change_in(line, self._path, f"byte {self._read_to - len(line)}")
+
+    def put(self, host: SimulatedHost) -> None:
+        self._write(_put_line(host))
+
+    def forget(self, host: SimulatedHost) -> None:
+        self._write(json.dumps({"gone": host.id}).encode() + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, line: bytes) -> None:
+        """One write(2): appends of several processes don't mix."""
+        self._file.write(line)
+        self._file.flush()
+
+
 def _open(path: Path, flag: int) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb")
 
@@ -65,13 +123,17 @@ def _read(path: Path) -> dict[str, SimulatedHost]:
     for number, line in enumerate(lines, start=1):
         if not line.endswith(b"\n") and number == len(lines):
             break
-        try:
-            change = json.loads(line)
-            if "gone" in change:
-                hosts.pop(change["gone"], None)
-            else:
-                host = _HOST.validate_python(change["put"])
-                hosts[host.id] = host
-        except (json.JSONDecodeError, ValidationError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}, line {number}: not a change of a simulated host ({error})") from error
+        change = _change_in(line, path, f"line {number}")
+        if isinstance(change, str):
+            hosts.pop(change, None)
+        else:
+            hosts[change.id] = change
     return hosts
+
+
+def _change_in(line: bytes, path: Path, where: str) -> SimulatedHost | str:
+    try:
+        change = json.loads(line)
+        return str(change["gone"]) if "gone" in change else _HOST.validate_python(change["put"])
+    except (json.JSONDecodeError, ValidationError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}, {where}: not a change of a simulated host ({error})") from error

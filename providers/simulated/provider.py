@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from providers.base.contract import (
     ConfigKind,
     Host,
+    HostIdentity,
     HostRequest,
     Problem,
     Provider,
@@ -88,6 +90,14 @@ class SimulatedProvider:
         answer = self._world.update(request, host.id, drained)
         await self._travel()
         return answer
+
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        await self._travel()
+        self._world.rebind(host.id, old, new)
+        unlisted = self._unlisted.pop(old.machine_uid, None)
+        if unlisted is not None:
+            self._unlisted[new.machine_uid] = replace(unlisted, machine_uid=new.machine_uid)
+        await self._travel()
 
     async def console(self, host: Host) -> str:
         await self._travel()

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol
 
 from pydantic import ValidationError
 
 from providers.base.contract import (
     Host,
+    HostIdentity,
     HostRequest,
     HostState,
     InProgress,
@@ -30,18 +31,9 @@ from providers.base.contract import (
 from providers.base.errors import ErrorClass, ProviderError
 from providers.simulated.config import Cloud, SimulatedMachineConfig, Updates, parse, seconds
 from providers.simulated.hosts import SimulatedHost, born, provider_id_of
+from providers.simulated.keeping import Journal, SharedJournal
 
 Clock = Callable[[], datetime]
-
-
-class Journal(Protocol):
-    """Told of every change of a host before the call that made it answers; ``remembered`` is read once at start."""
-
-    def remembered(self) -> tuple[SimulatedHost, ...]: ...
-
-    def put(self, host: SimulatedHost) -> None: ...
-
-    def forget(self, host: SimulatedHost) -> None: ...
 
 
 class World:
@@ -54,6 +46,7 @@ class World:
         """Versions of the kubelet that run on no host: one that is to be changed to it in place goes back."""
         self._clock = clock
         self._journal = journal
+        self._shared = journal if isinstance(journal, SharedJournal) else None
         self._random = Random(f"{settings.name}/{settings.seed}")  # noqa: S311 (luck, not secrets)
         self._hosts: dict[str, SimulatedHost] = {}
         self._by_uid: dict[str, str] = {}
@@ -74,6 +67,10 @@ class World:
 
     def create(self, request: HostRequest) -> Host:
         """Start the host of ``request.identity``, or show the one it has already (the UID is the client token)."""
+        with self._alone():
+            return self._create(request)
+
+    def _create(self, request: HostRequest) -> Host:
         config = self._parsed(request)
         answer_lost = self._call("create")
         host = self._of(request.identity.machine_uid)
@@ -90,12 +87,13 @@ class World:
     def delete(self, host_id: str) -> None:
         """Start to remove a host; of one that is gone or going, nothing."""
         answer_lost = self._call("delete")
-        self._purge()
-        host = self._hosts.get(host_id)
-        if host is not None and host.gone_at is None:
-            now = self._clock()
-            takes = seconds(host.config.delete_seconds, host.chance("delete"))
-            self._put(replace(host, gone_at=now + timedelta(seconds=takes)))
+        with self._alone():
+            self._purge()
+            host = self._hosts.get(host_id)
+            if host is not None and host.gone_at is None:
+                now = self._clock()
+                takes = seconds(host.config.delete_seconds, host.chance("delete"))
+                self._put(replace(host, gone_at=now + timedelta(seconds=takes)))
         if answer_lost:
             raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to delete")
 
@@ -115,14 +113,32 @@ class World:
         """Bring a host to ``request`` as its personality has it."""
         config = self._parsed(request)
         answer_lost = self._call("update")
-        self._purge()
-        host = self._hosts.get(host_id)
-        if host is None or host.gone_at is not None:
-            raise ProviderError(ErrorClass.NOT_FOUND, f"there is no host {host_id}")
-        answer = self._update(host, request, config, drained)
+        with self._alone():
+            self._purge()
+            host = self._hosts.get(host_id)
+            if host is None or host.gone_at is not None:
+                raise ProviderError(ErrorClass.NOT_FOUND, f"there is no host {host_id}")
+            answer = self._update(host, request, config, drained)
         if answer_lost:
             raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to update")
         return answer
+
+    def rebind(self, host_id: str, old: HostIdentity, new: HostIdentity) -> None:
+        """As ``providers.base.contract.RebindsHosts``."""
+        answer_lost = self._call("rebind")
+        with self._alone():
+            self._purge()
+            host = self._hosts.get(host_id)
+            if host is None:
+                raise ProviderError(ErrorClass.NOT_FOUND, f"there is no host {host_id}")
+            now = host.request.identity
+            if not _is_of(now, new):
+                if not _is_of(now, old) or self._by_uid.get(new.machine_uid, host_id) != host_id:
+                    raise ProviderError(ErrorClass.CONFLICT, f"host {host_id} is not that of Machine {old.name}")
+                del self._by_uid[now.machine_uid]
+                self._put(host.rebound(new))
+        if answer_lost:
+            raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to rebind")
 
     def latency(self) -> float:
         """Seconds that the next API call takes."""
@@ -184,9 +200,10 @@ class World:
         self._purge()
 
     def _change(self, machine_uid: str, **changes: datetime) -> None:
-        host = self._of(machine_uid)
-        if host is not None:
-            self._put(replace(host, **changes))  # type: ignore[arg-type]  # datetimes by name, checked by replace
+        with self._alone():
+            host = self._of(machine_uid)
+            if host is not None:
+                self._put(replace(host, **changes))  # type: ignore[arg-type]  # datetimes by name, checked by replace
 
     def _update(
         self, host: SimulatedHost, request: HostRequest, config: SimulatedMachineConfig, drained: bool
@@ -295,20 +312,48 @@ class World:
                     del counted[what]
             self._cpus += by * host.config.cpus
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process changes this cloud meanwhile, and what others have changed before is known."""
+        if self._shared is None:
+            yield
+            return
+        with self._shared.alone():
+            self._catch_up()
+            yield
+
+    def _catch_up(self) -> None:
+        """What other processes have written since the last look."""
+        news: Iterable[SimulatedHost | str] = self._shared.news() if self._shared is not None else ()
+        for change in news:
+            if isinstance(change, str):
+                self._drop(change)
+                continue
+            known = self._hosts.get(change.id)
+            if known is not None and self._by_uid.get(known.request.identity.machine_uid) == change.id:
+                del self._by_uid[known.request.identity.machine_uid]
+            self._keep(change)
+            self._serial = max(self._serial, change.serial)
+
     def _purge(self) -> None:
+        self._catch_up()
         now = self._clock()
         while self._vanishing and self._vanishing[0][0] <= now:
             _, host_id = heapq.heappop(self._vanishing)
-            host = self._hosts.pop(host_id, None)
-            if host is None:
-                continue
-            self._revision += 1
-            self._count(host, -1)
-            self._shown.pop(host_id, None)
-            if self._by_uid.get(host.request.identity.machine_uid) == host_id:
-                del self._by_uid[host.request.identity.machine_uid]
-            if self._journal:
+            host = self._drop(host_id)
+            if host is not None and self._journal:
                 self._journal.forget(host)
+
+    def _drop(self, host_id: str) -> SimulatedHost | None:
+        host = self._hosts.pop(host_id, None)
+        if host is None:
+            return None
+        self._revision += 1
+        self._count(host, -1)
+        self._shown.pop(host_id, None)
+        if self._by_uid.get(host.request.identity.machine_uid) == host_id:
+            del self._by_uid[host.request.identity.machine_uid]
+        return host
 
     def _show(self, host: SimulatedHost) -> Host:
         now = self._clock()
@@ -336,6 +381,12 @@ def _as_host(host: SimulatedHost, now: datetime) -> Host:
         created_at=host.created_at,
         management_cluster=request.identity.management_cluster,
     )
+
+
+def _is_of(now: HostIdentity, other: HostIdentity) -> bool:
+    """A host without a mark was made before there were any."""
+    marks = {now.management_cluster, other.management_cluster}
+    return now.machine_uid == other.machine_uid and (len(marks) == 1 or not now.management_cluster)
 
 
 def _first_line(error: ValidationError) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from providers.base.contract import HostIdentity, HostRequest
+
+_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet")
+"""Fields that claims of earlier versions have not."""
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig. ``spec_hash`` and
-    ``kept_hash``: as in HostRequest, of what the host was made for or changed to last.
+    """``id``: 12 hex digits, another one for each claim. ``release``: as in SSHMachineConfig; ``release_command``: its
+    words as a list of JSON, "" for none. The hashes: as in HostRequest, of what the host was made for or changed to
+    last.
     """
 
     id: str
@@ -24,11 +29,44 @@ class Claim:
     spec_hash: str
     created_at: str
     release: str = "Reset"
+    release_command: str = ""
+    kubelet: str = ""
+    """Version that was asked for, without v."""
     kept_hash: str = ""
+    fixed_hash: str = ""
+    pods_hash: str = ""
 
     def text(self) -> str:
         """One line."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    def is_of(self, identity: HostIdentity) -> bool:
+        """A claim without a mark was made before there were any."""
+        marks = {self.management_cluster, identity.management_cluster}
+        return self.machine_uid == identity.machine_uid and (len(marks) == 1 or not self.management_cluster)
+
+    def rebound(self, identity: HostIdentity) -> Claim:
+        """The same claim, as that of another Machine object."""
+        return replace(
+            self,
+            machine_uid=identity.machine_uid,
+            namespace=identity.namespace,
+            machine=identity.name,
+            management_cluster=identity.management_cluster,
+        )
+
+    def changed_to(self, request: HostRequest) -> Claim:
+        """The claim once the host is as ``request`` asks for."""
+        hashes = {name: getattr(request, name) for name in ("spec_hash", "kept_hash", "fixed_hash", "pods_hash")}
+        return replace(self, **hashes, kubelet=request.versions.kubelet)
+
+    def command(self) -> tuple[str, ...]:
+        """Words of ``release_command``; () where it is none: the host may say what it likes."""
+        try:
+            words = json.loads(self.release_command or "[]")
+        except (ValueError, RecursionError):
+            return ()
+        return tuple(map(str, words)) if isinstance(words, list) else ()
 
     def made(self) -> datetime | None:
         try:
@@ -49,7 +87,7 @@ class Claim:
         names = cls.__dataclass_fields__.keys()
         if not isinstance(fields, dict):
             return None
-        fields = {"kept_hash": "", **fields}
+        fields = {**dict.fromkeys(_LATER, ""), **fields}
         if not all(isinstance(fields.get(name), str) for name in names):
             return None
         if not fields["id"] or not fields["machine_uid"]:

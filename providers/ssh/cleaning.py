@@ -6,6 +6,9 @@ which the kubelet, pods or rules of somebody else's cluster may still be.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 BEFORE = """\
 before() { # prints the files of Kubernetes that are there
   for file in /usr/bin/kubelet /usr/bin/kubeadm /etc/systemd/system/kubelet.service /etc/cni/net.d/*; do
@@ -14,13 +17,38 @@ before() { # prints the files of Kubernetes that are there
 }
 """
 
-_RESET = """\
-bounded() { # bounded COMMAND…: what hangs must not keep the host for ever
-  timeout 180 "$@" > "$home/output" 2>&1
-}
-
+_TROUBLE = """\
 trouble() { # trouble TEXT: notes what is not as it should be
   problems="${problems:+$problems; }$1"
+}
+"""
+
+_COMMAND = """\
+commanded() { # commanded COMMAND…: what the user asks for, once for each release unless it fails
+  [ ! -e "$home/commanded" ] || return 0
+  if (cd / && umask 022 && timeout 600 "$@") > "$home/output" 2>&1 < /dev/null 9>&-; then
+    : > "$home/commanded"
+  else
+    trouble "releaseCommand ended with $?: $(tail -n 3 "$home/output" | tr '\\n' ' ' | head -c 400)"
+  fi
+}
+"""
+
+_REBOOT = """\
+booted=$(cat /proc/sys/kernel/random/boot_id)
+[ -e "$home/rebooting" ] || { echo "$booted" > "$home/rebooting.new" && mv -f "$home/rebooting.new" "$home/rebooting"; }
+if [ -z "$problems" ] && [ "$(cat "$home/rebooting")" = "$booted" ]; then
+  sync
+  systemctl reboot
+  exit 1 # this unit goes on at the next boot; where there is none it is asked for again
+fi
+"""
+
+_RESET = (
+    _TROUBLE
+    + """\
+bounded() { # bounded COMMAND…: what hangs must not keep the host for ever
+  timeout 180 "$@" > "$home/output" 2>&1
 }
 
 packaged() { # packaged FILE: whether a package of the host brought it
@@ -60,7 +88,8 @@ reset() {
     empty /var/lib/etcd
     rm -f /var/lib/nodewright/control-plane /var/lib/nodewright/control-plane-begun
   fi
-  rm -rf /etc/kubernetes /etc/nodewright /var/lib/nodewright/former /var/lib/cni /var/lib/dockershim /var/run/kubernetes
+  rm -rf /etc/kubernetes /etc/nodewright /var/lib/nodewright/former /var/lib/nodewright/files
+  rm -rf /var/lib/cni /var/lib/dockershim /var/run/kubernetes
   [ ! -e /etc/kubernetes ] || trouble "/etc/kubernetes can't be removed"
   for file in /usr/bin/kubelet /usr/bin/kubeadm /etc/systemd/system/kubelet.service /etc/cni/net.d/*; do
     [ -e "$file" ] && ! kept "$file" && ! packaged "$file" || continue
@@ -76,6 +105,7 @@ reset() {
   done
 }
 """
+)
 
 _MAIN = """\
 problems=''
@@ -88,19 +118,25 @@ for unit in "$join_unit" "$change_unit"; do
   if runs "$unit"; then problems='the steps still run'; fi
 done
 %s
+%s
 rm -rf "$bootstrap" "$units/$join_unit" "$home/join.sh" "$home/started" "$home/output" "$home/rules"
 rm -f "$units/$change_unit" "$home/change.sh" "$home/changing" "$home/changed"
 if [ -n "$problems" ]; then
   printf '%%s\\n' "$problems" > "$home/quarantine.new" && mv -f "$home/quarantine.new" "$home/quarantine" || exit 1
 fi
+%s
 sync
 fi
 rm -f "$home/claim" # from here on the host is another one's to claim, as soon as this script gives the lock back
 systemctl disable --quiet "$clean_unit" > /dev/null 2>&1
-rm -f "$home/before" "$units/$clean_unit" "$home/clean.sh" "$home/releasing"
+rm -f "$home/before" "$units/$clean_unit" "$home/clean.sh" "$home/releasing" "$home/commanded" "$home/rebooting"
+rm -f "$home/kubelet"
 """
 
 
-def script(reset: bool) -> str:
+def script(how: str = "Reset", command: Sequence[str] = ()) -> str:
     """The body of the script; ``id``, ``home``, ``units`` and the units' names are set before it."""
-    return (_RESET if reset else "") + _MAIN % ("reset" if reset else "")
+    reset = how != "Leave"
+    asked = f"commanded {shlex.join(command)}" if command else ""
+    functions = (_RESET if reset else _TROUBLE) + (_COMMAND if command else "")
+    return functions + _MAIN % ("reset" if reset else "", asked, _REBOOT if how == "Reboot" else "")

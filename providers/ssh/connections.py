@@ -14,7 +14,7 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
-from providers.ssh.login import Login, connect, connect_through, error_text, key_of
+from providers.ssh.login import Credential, Login, connect, connect_through, error_text, key_of
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
 
 HANDSHAKES_AT_ONCE = 16
@@ -32,6 +32,8 @@ _BUSY = 75
 """Exit status of a command that did not get the lock (sysexits: EX_TEMPFAIL)."""
 
 Answer = Mapping[str, str]
+_Way = tuple[Login, ...]
+"""Proxy jumps on the way to a host, the nearest one first."""
 
 asyncssh.set_log_level(logging.WARNING)  # it tells of every command
 
@@ -51,7 +53,7 @@ class Connections:
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
         self._kept: dict[str, _Kept] = {}
-        self._jumps: dict[Login, asyncio.Task[asyncssh.SSHClientConnection]] = {}
+        self._jumps: dict[_Way, asyncio.Task[asyncssh.SSHClientConnection]] = {}
         self._turns = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._tunnels = asyncio.Semaphore(TUNNELS_AT_ONCE)
 
@@ -85,9 +87,9 @@ class Connections:
             gone = self._kept.pop(name)
             if gone.connection is not None:
                 gone.connection.abort()
-        wanted = {(each.proxy_jump.address, each.proxy_jump.port) for each in left.values() if each.proxy_jump}
-        for login in [each for each in self._jumps if (each.address, each.port) not in wanted]:
-            _end(self._jumps.pop(login))
+        wanted = {(jump.address, jump.port) for each in left.values() for jump in each.way}
+        for way in [each for each in self._jumps if any((one.address, one.port) not in wanted for one in each)]:
+            _end(self._jumps.pop(way))
 
     async def close(self) -> None:
         found = [kept.connection for kept in self._kept.values() if kept.connection is not None]
@@ -112,34 +114,40 @@ class Connections:
             kept.host, kept.secret, kept.connection = host, secret, None
             key = await self._key(secret)
             login = Login(host.address, host.port, host.user, tuple(host.host_keys), secret)
-            if host.proxy_jump is None:
-                kept.connection = await connect(login, key, self._turns)
-            else:
-                jump = await self._jump(host, secret)
-                try:
-                    kept.connection = await connect_through(jump, login, key, self._tunnels)
-                except LoginError as error:
-                    raise LoginError(error.trouble, f"{error}, by way of {jump_name(host.proxy_jump)}") from error
+            way = tuple(
+                Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
+                for jump in host.way
+            )
+            kept.connection = await self._logged_in(login, key, way)
             return kept.connection
 
-    async def _jump(self, host: SSHHost, secret: str) -> asyncssh.SSHClientConnection:
-        """The kept connection to the host's jump. Those that come while it is made wait for the same attempt."""
-        jump = host.proxy_jump
-        assert jump is not None
-        login = Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
-        task = self._jumps.get(login)
+    async def _logged_in(self, login: Login, key: Credential, way: _Way) -> asyncssh.SSHClientConnection:
+        """Directly, or through the last one of ``way``."""
+        if not way:
+            return await connect(login, key, self._turns)
+        jump = await self._jump(way)
+        try:
+            return await connect_through(jump, login, key, self._tunnels)
+        except LoginError as error:
+            raise LoginError(error.trouble, f"{error}, by way of {jump_name(way[-1].address, way[-1].port)}") from error
+
+    async def _jump(self, way: _Way) -> asyncssh.SSHClientConnection:
+        """The kept connection to the last one of ``way``. Those that come meanwhile wait for the same attempt."""
+        task = self._jumps.get(way)
         if task is None or _over(task):
-            task = self._jumps[login] = asyncio.create_task(self._to_jump(login), name=f"ssh jump {jump.address}")
+            task = self._jumps[way] = asyncio.create_task(self._to_jump(way), name=f"ssh jump {way[-1].address}")
             task.add_done_callback(_over)  # it may fail after all that waited have gone
         try:
             return await asyncio.shield(task)
         except LoginError as error:
-            raise LoginError(error.trouble, f"can't be asked, for {jump_name(jump)} {error}") from error
+            raise LoginError(
+                error.trouble, f"can't be asked, for {jump_name(way[-1].address, way[-1].port)} {error}"
+            ) from error
 
-    async def _to_jump(self, login: Login) -> asyncssh.SSHClientConnection:
-        return await connect(login, await self._key(login.secret), self._turns)
+    async def _to_jump(self, way: _Way) -> asyncssh.SSHClientConnection:
+        return await self._logged_in(way[-1], await self._key(way[-1].secret), way[:-1])
 
-    async def _key(self, secret: str) -> asyncssh.SSHKey:
+    async def _key(self, secret: str) -> Credential:
         return key_of(secret, await self._secrets.read(secret))
 
     @staticmethod

@@ -9,15 +9,27 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.claims import Claim
 from providers.ssh.looks import failure_of, gave_up
 
+CHANGED_IN_PLACE = "versions, kubelet configuration, files and where programs come from"
 _POLL = 3.0
 """Seconds between two looks at a host that is being changed."""
 
 
 def refusal(request: HostRequest, claim: Claim) -> str:
     """Why another host has to take over; "" if this one can be changed."""
-    if not request.kept_hash or claim.kept_hash != request.kept_hash:
-        return "more than the kubelet's version is different, and that alone is changed on a host"
-    return "" if request.upgrade.script else request.upgrade.why_not
+    if not (_equal(request.fixed_hash, claim.fixed_hash) or _equal(request.kept_hash, claim.kept_hash)):
+        return f"more is different than {CHANGED_IN_PLACE}, and these alone are changed on a host"
+    if request.upgrade.script and (leaves_pods(request, claim) or not request.upgrade.why_not):
+        return ""
+    return request.upgrade.why_not
+
+
+def leaves_pods(request: HostRequest, claim: Claim) -> bool:
+    """Whether no program is changed: pods run on while a kubelet is restarted."""
+    return _equal(request.pods_hash, claim.pods_hash)
+
+
+def _equal(wanted: str, had: str) -> bool:
+    return bool(wanted) and wanted == had
 
 
 def answer_of(answers: Mapping[str, str]) -> UpdateAnswer:

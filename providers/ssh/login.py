@@ -24,11 +24,13 @@ CONNECT_TIMEOUT = 10.0
 KEEPALIVE, KEEPALIVES = 15, 3
 """Seconds between two questions whether the other end is there, and how many may stay without an answer."""
 _PASSPHRASES = ("passphrase", "ssh-passphrase")
-_CERTIFICATES = ("ssh-certificate", "ssh-privatekey-cert.pub", "ssh-cert", "ssh-publickey-cert")
+CERTIFICATE_NAME = "ssh-certificate"
+"""Key of a Secret for the certificate of its private key, as ``ssh-keygen -s`` writes it."""
+_CERTIFICATES = ("ssh-privatekey-cert.pub", "ssh-cert", "ssh-publickey-cert")
 _PASSWORDS = ("password", "ssh-password", "sudo-password")
 _UNUSED = {
     **dict.fromkeys(_PASSPHRASES, "a passphrase"),
-    **dict.fromkeys(_CERTIFICATES, "an SSH certificate"),
+    **dict.fromkeys(_CERTIFICATES, f"an SSH certificate, whose field is {CERTIFICATE_NAME}"),
     **dict.fromkeys(_PASSWORDS, "a password"),
 }
 
@@ -44,11 +46,16 @@ class Login:
     secret: str
 
 
-def key_of(secret: str, data: Mapping[str, bytes]) -> asyncssh.SSHKey:
-    """The private key in the data of Secret ``secret``.
+Credential = asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]
+"""A private key, alone or with the certificate that goes with it."""
+
+
+def key_of(secret: str, data: Mapping[str, bytes]) -> Credential:
+    """The private key in the data of Secret ``secret``, with its certificate where there is one.
 
     Raises ProviderError (InvalidConfiguration) that names the Secret and its field: for none, for one with a
-    passphrase, and for what no login uses (certificates, passwords), instead of a login that fails without a reason.
+    passphrase, for a certificate of another key, and for what no login uses (passwords), instead of a login that fails
+    without a reason.
     """
     unused = next((field for field in _UNUSED if field in data), "")
     if unused:
@@ -58,23 +65,36 @@ def key_of(secret: str, data: Mapping[str, bytes]) -> asyncssh.SSHKey:
         text = f"Secret {secret} has no key {KEY_NAME}: it has to be of the type kubernetes.io/ssh-auth"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
     try:
-        return asyncssh.import_private_key(data[KEY_NAME])
+        key = asyncssh.import_private_key(data[KEY_NAME])
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
         what = f"{KEY_NAME} of Secret {secret} {_fault_of(data[KEY_NAME], error)}"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what) from error
+    return key if CERTIFICATE_NAME not in data else (key, _certificate(secret, data[CERTIFICATE_NAME], key))
+
+
+def _certificate(secret: str, data: bytes, key: asyncssh.SSHKey) -> asyncssh.SSHCertificate:
+    try:
+        found = asyncssh.import_certificate(data)
+    except (asyncssh.KeyImportError, ValueError) as error:
+        what = f"{CERTIFICATE_NAME} of Secret {secret} is no SSH certificate"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what) from error
+    if found.key.public_data != key.public_data:
+        what = f"{CERTIFICATE_NAME} of Secret {secret} is of another key than its {KEY_NAME}"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what)
+    return found
 
 
 def _fault_of(data: bytes, error: Exception) -> str:
     if isinstance(error, asyncssh.KeyEncryptionError) or "passphrase" in str(error).lower():
         return "has a passphrase, which is not supported: `ssh-keygen -p` takes it off a copy of the key"
     if b"-cert-v01@openssh.com" in data[:128]:
-        return "is an SSH certificate, which is not supported: put a private key there"
+        return f"is an SSH certificate: it belongs into {CERTIFICATE_NAME}, and its private key here"
     if data.lstrip().startswith((b"ssh-", b"ecdsa-", b"sk-")):
         return "is a public key: put the private one there"
     return "is no private key without a passphrase"
 
 
-async def connect(login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
+async def connect(login: Login, key: Credential, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
     """A host that does not answer takes no turn of those that do. Raises LoginError."""
     trusted = [_host_key(text) for text in login.host_keys]
     with _errors_of(login):
@@ -89,7 +109,7 @@ async def connect(login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore) 
 
 
 async def connect_through(
-    jump: asyncssh.SSHClientConnection, login: Login, key: asyncssh.SSHKey, turns: asyncio.Semaphore
+    jump: asyncssh.SSHClientConnection, login: Login, key: Credential, turns: asyncio.Semaphore
 ) -> asyncssh.SSHClientConnection:
     """The same over a tunnel that the other end of ``jump`` opens. A number is judged as for a direct connection; a
     name is looked up there. Raises LoginError.
@@ -102,7 +122,7 @@ async def connect_through(
             return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, trusted))
 
 
-def _options(login: Login, key: asyncssh.SSHKey, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
+def _options(login: Login, key: Credential, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
     """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
     return {
         "username": login.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,

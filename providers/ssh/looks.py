@@ -14,11 +14,14 @@ from providers.ssh.claims import Claim
 
 MOST_TRIES = 10
 """Tries of one step after which a host counts as failed. The pauses double from 5 s to 60 s: about 6 min."""
+STOPPED = frozenset({"inactive", "failed"})
+"""States of a unit that nobody starts again: one that ends by itself is "activating" between two tries."""
+_VERSION = re.compile(r"v([0-9][0-9A-Za-z.+-]{0,31})")
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 """A bootstrap token (kubeadm)."""
 
 CLOCK_REPORTED, CLOCK_REFUSED = 60.0, 300.0
-"""Seconds that a clock is wrong from which it is told, and from which no Machine gets the host: certificates of a
+"""Seconds that a clock is wrong from which it is reported, and from which no Machine gets the host: certificates of a
 control plane begin 5 min before they are made (kubeadm), and a host whose clock is further behind trusts none."""
 
 State = Literal["Free", "Claimed", "Cleaning", "Quarantined", "Unreachable"]
@@ -40,6 +43,10 @@ class Seen:
     """Hash of the request that it is brought to."""
     failure: str = ""
     trouble: str = ""
+    kubelet: str = ""
+    """As systemd calls its state."""
+    version: str = ""
+    """That the program of the kubelet tells, without v."""
     clock: float = 0.0
     """Seconds that its clock is ahead of ours, as its answer came; negative: behind."""
 
@@ -53,6 +60,18 @@ class Seen:
         bound = next(name for name, least in bounds if off > least)
         way = "ahead" if self.clock > 0 else "behind"
         return f"its clock is more than {bound} {way}: set up chrony or systemd-timesyncd"
+
+    @property
+    def drift(self) -> str:
+        """What somebody has done to a kubelet that was as asked for; "" if nothing."""
+        if self.claim is None or self.releasing or self.changing:
+            return ""
+        if self.kubelet in STOPPED:
+            return f"its kubelet does not run ({self.kubelet}): somebody stopped it, or it failed; see its journal"
+        wanted = self.claim.kubelet
+        if wanted and self.version and self.version != wanted:
+            return f"its kubelet is of version {self.version}, and {wanted} was installed: somebody has changed it"
+        return ""
 
     @property
     def may_be_claimed(self) -> bool:
@@ -81,11 +100,13 @@ def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
         started=claim is not None and answer.get("started") == claim.id,
         changing=answer.get("changing", "").strip()[:64],
         failure=failure_of(answer),
+        kubelet=answer.get("kubelet", "").strip()[:32],
+        version=found[1] if (found := _VERSION.search(answer.get("version", "")[:64])) else "",
     )
 
 
 def clock_of(answer: Mapping[str, str], now: float) -> float:
-    """Seconds that the clock of a host which has just answered is ahead. 0.0 if it told none.
+    """Seconds that the clock of a host which has just answered is ahead. 0.0 if it gave none.
 
     ``time`` 1800007200 at ``now`` 1800000000.0 gives 7200.0.
     """
@@ -118,7 +139,7 @@ def host_of(pool: str, found: Seen) -> Host | None:
 
 
 def one_each(found: Iterable[Seen], remembered: Mapping[str, Claim]) -> tuple[Seen, ...]:
-    """Of several hosts that say they are one Machine's only one is: the one that the pool's status knows as such,
+    """If several hosts claim one Machine, only one is its host: the one that the pool's status records,
     else the one that was claimed first. The claims of others count as foreign: a host that somebody else is root on
     may say what it likes.
     """
@@ -165,7 +186,7 @@ def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any
 
 def _shown(one: Seen) -> dict[str, str]:
     reason = one.trouble or (one.quarantine if one.state == "Quarantined" else "")
-    reason = reason or one.clock_fault
+    reason = reason or one.drift or one.clock_fault
     reason = reason or ("its claim is not one of ours, or of a Machine that has another host" if one.foreign else "")
     shown: dict[str, str] = {"state": one.state}
     if reason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets as dice
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from api.sshhostpool import SSHHost
 from providers.base.contract import (
     BOOTSTRAP_DATA,
     Host,
+    HostIdentity,
     HostRequest,
     NeedsDrain,
     NeedsReplacement,
@@ -28,7 +30,7 @@ from providers.base.contract import (
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import in_place, remote
 from providers.ssh.claims import Claim
-from providers.ssh.config import API_VERSION, parse
+from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
@@ -94,7 +96,7 @@ class SSHProvider:
         if found.trouble:
             raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
         if found.claim is not None and found.claim.id == claim_id:
-            script = remote.release(claim_id, found.claim.release != "Leave")
+            script = remote.release(claim_id, found.claim.release, found.claim.command())
             await self._run(pool, found.host, script, step="release")
 
     async def get(self, machine_uid: str) -> Host | None:
@@ -133,14 +135,41 @@ class SSHProvider:
         why = in_place.refusal(request, found.claim)
         if why:
             return NeedsReplacement(why)
-        if not drained and found.changing != request.spec_hash[:64]:  # it was drained before its steps began
-            return NeedsDrain("the kubelet is changed on a host without pods")
-        claim = replace(found.claim, spec_hash=request.spec_hash, kept_hash=request.kept_hash)
+        begun = found.changing == request.spec_hash[:64]  # it was drained before its steps began
+        if not (drained or begun or in_place.leaves_pods(request, found.claim)):
+            return NeedsDrain("its programs are changed on a host without pods")
+        claim = found.claim.changed_to(request)
         script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
         answer = in_place.answer_of(await self._run(pool, found.host, script, step="change"))
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))
         return answer
+
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        """The claim on the host is written anew under its lock; its id stays, and so do all steps that run there."""
+        pool = await self._pool()
+        name, _, claim_id = host.id.partition("/")
+        if name not in pool.hosts:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"SSHHostPool {pool.name} has no host {name} any more")
+        found = await self._look(pool, pool.hosts[name])
+        if found.trouble:
+            raise ProviderError(ErrorClass.TIMEOUT, found.trouble)
+        if found.claim is None or found.claim.id != claim_id or found.releasing:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"host {name} has no claim {claim_id} any more")
+        if found.claim.is_of(new):
+            return
+        if not found.claim.is_of(old):
+            raise ProviderError(ErrorClass.CONFLICT, f"host {name} is not that of Machine {old.namespace}/{old.name}")
+        other = next((one for one in await self._look_over(pool) if one.claim and one.claim.is_of(new)), None)
+        if other is not None:
+            raise ProviderError(ErrorClass.CONFLICT, f"Machine {new.namespace}/{new.name} has host {other.host.name}")
+        claim = found.claim.rebound(new)
+        answer = await self._run(
+            pool, found.host, remote.rebind(claim_id, old.machine_uid, claim.text()), step="rebind"
+        )
+        if Claim.read(answer.get("claim", "")) != claim:
+            raise ProviderError(ErrorClass.CONFLICT, f"the claim on host {name} was changed meanwhile")
+        self._noted(replace(found, claim=claim))
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -191,7 +220,7 @@ class SSHProvider:
             if not found.may_be_claimed:
                 refused.append(f"{host.name} {found.clock_fault if found.state == 'Free' else found.state}")
                 continue
-            claim = _claim_for(request, parsed.release)
+            claim = _claim_for(request, parsed)
             intent = replace(found, claim=claim)
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
@@ -305,7 +334,7 @@ class SSHProvider:
         return data[BOOTSTRAP_DATA]
 
 
-def _claim_for(request: HostRequest, release: str) -> Claim:
+def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
     identity = request.identity
     return Claim(
         id=dice.token_hex(6),
@@ -315,8 +344,12 @@ def _claim_for(request: HostRequest, release: str) -> Claim:
         management_cluster=identity.management_cluster,
         spec_hash=request.spec_hash,
         created_at=datetime.now(UTC).isoformat(),
-        release=release,
+        release=config.release,
+        release_command=json.dumps(config.release_command) if config.release_command else "",
         kept_hash=request.kept_hash,
+        fixed_hash=request.fixed_hash,
+        pods_hash=request.pods_hash,
+        kubelet=request.versions.kubelet,
     )
 
 

@@ -11,6 +11,9 @@ the host, what goes through ``echo`` of the shell cannot. Answers are lines of a
 | ``releasing`` | the host is being cleaned |
 | ``changing`` | the hash of the request that the host is brought to |
 | ``changed`` | the hash of the last one whose steps are done |
+| ``kubelet`` | which file the kubelet is, and the version that it tells |
+| ``commanded`` | the user's command was run in this release |
+| ``rebooting`` | the boot id that the host has to lose before it is free |
 | ``quarantine`` | why nobody may have the host; a person removes it |
 """
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import base64
 import shlex
+from collections.abc import Sequence
 
 from providers.ssh import checkup, cleaning
 
@@ -82,6 +86,17 @@ date +%s | tell time
 [ ! -e "$home/changing" ] || tell changing < "$home/changing"
 [ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
+settled=/etc/kubernetes/kubelet.conf # of a host that has joined, and to which nothing is being done
+for busy in releasing changing join.sh; do [ ! -e "$home/$busy" ] || settled=; done
+if [ -e "$home/claim" ] && [ -n "$settled" ] && [ -e "$settled" ]; then
+  systemctl is-active kubelet.service 2> /dev/null | tell kubelet
+  file=$(stat -L -c '%i %Y %s' /usr/bin/kubelet 2> /dev/null)
+  if [ "$(sed -n 1p "$home/kubelet" 2> /dev/null)" != "$file" ]; then # asked once for each program: it takes 0.1 s
+    { echo "$file" && timeout 10 /usr/bin/kubelet --version; } > "$home/kubelet.new" 2> /dev/null
+    mv -f "$home/kubelet.new" "$home/kubelet"
+  fi
+  sed -n 2p "$home/kubelet" 2> /dev/null | tell version
+fi
 """
 
 _CLAIM = """\
@@ -90,6 +105,7 @@ lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
   rm -rf "$home"/claim.* "$home"/*.new "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
+  rm -f "$home/commanded" "$home/rebooting" "$home/kubelet"
   before > "$home/before" || stop
 fi
 { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
@@ -138,6 +154,18 @@ if [ -e "$bootstrap/gave-up" ]; then head -c 1000 "$bootstrap/gave-up" | tell ga
 [ ! -e "$bootstrap/progress" ] || head -c 300 "$bootstrap/progress" | tell progress
 [ ! -e "$bootstrap/failure" ] || head -c 300 "$bootstrap/failure" | tell failure
 [ ! -e "$bootstrap/failed.log" ] || [ ! -e "$bootstrap/failure" ] || tail -c 1000 "$bootstrap/failed.log" | tell log
+"""
+
+_REBIND = """\
+# rebind
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+case $(sed -n 2p "$home/claim") in
+  *"$before"*)
+    { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
+    mv -f "$home/claim.new" "$home/claim" || stop ;;
+esac
+sed -n 2p "$home/claim" | tell claim
 """
 
 _FREE = """\
@@ -211,7 +239,9 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname and time; claim, quarantine, releasing, started, changing, failure, log where they are there."""
+    """Answers hostname and time; claim, quarantine, releasing, started, changing, failure, log where they are there;
+    kubelet (as systemd calls its state) and version of a host that has joined and to which nothing is being done.
+    """
     return _PRELUDE + _LOOK
 
 
@@ -245,10 +275,16 @@ def change(claim_id: str, text: str, spec_hash: str, script: bytes) -> str:
     return _PRELUDE + values + data + _CHANGE
 
 
-def release(claim_id: str, reset: bool) -> str:
-    """Answers releasing, or gone."""
+def rebind(claim_id: str, machine_uid: str, text: str) -> str:
+    """``text`` becomes the claim if that is ``machine_uid``'s. Answers the claim that is on the host then, or gone."""
+    values = _values(id=claim_id, before=f'"machine_uid": "{machine_uid}"')
+    return _PRELUDE + values + _data(claim=text.encode()) + _REBIND
+
+
+def release(claim_id: str, how: str = "Reset", command: Sequence[str] = ()) -> str:
+    """Answers releasing, or gone. ``how`` and ``command``: as in SSHMachineConfig."""
     values = _values(id=claim_id, clean_unit=CLEAN_UNIT)
-    text = _PRELUDE + _values(id=claim_id, join_unit=JOIN_UNIT, clean_unit=CLEAN_UNIT) + cleaning.script(reset)
+    text = _PRELUDE + _values(id=claim_id, join_unit=JOIN_UNIT, clean_unit=CLEAN_UNIT) + cleaning.script(how, command)
     return _PRELUDE + values + _data(script=text.encode(), unit=_CLEAN_SERVICE.encode()) + _RELEASE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from api.sshhostpool import SSHHost, SSHProxyJump
+from api.sshhostpool import SSHHost
 from providers.base.errors import ErrorClass, ProviderError
 
 
@@ -61,6 +61,6 @@ class LoginError(Exception):
         self.trouble = trouble
 
 
-def jump_name(jump: SSHProxyJump) -> str:
+def jump_name(address: str, port: int) -> str:
     """As messages name it: ``its proxyJump 10.0.0.1:22``."""
-    return f"its proxyJump {jump.address}:{jump.port}"
+    return f"its proxyJump {address}:{port}"

@@ -34,6 +34,7 @@ KINDS: Mapping[str, Kind] = {
         refs.POD_DISRUPTION_BUDGET,
         refs.CERTIFICATE_SIGNING_REQUEST,
         refs.DAEMON_SET,
+        refs.DEPLOYMENT,
         refs.MACHINE_DRAIN_RULE,
         refs.NAMESPACE,
         refs.PERSISTENT_VOLUME,

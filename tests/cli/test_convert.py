@@ -80,6 +80,30 @@ def test_text_is_written_as_an_object(run: Run) -> None:
     assert "  providerConfig:\n    value:\n      apiVersion: a/v1\n      kind: K\n      size: '12:30'\n" in out
 
 
+REQUEST = """\
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: ProvisioningRequest
+metadata: {name: r}
+spec:
+  podSets: []
+  provisioningClass: check-capacity.kubernetes.io   # as the proposal has it
+  Parameters: {ValidUntilSeconds: "60"}
+"""
+
+
+def test_a_request_that_is_spelt_as_in_its_proposal_gets_the_fields_that_are_served(run: Run) -> None:
+    code, out, err = run(REQUEST)
+    served = REQUEST.replace("provisioningClass:", "provisioningClassName:").replace("Parameters:", "parameters:")
+    assert (code, out) == (0, served)
+    assert "1 object converted" in err
+    assert run(served)[1:] == (served, "0 objects converted\n")
+
+
+def test_where_both_spellings_are_there_the_served_one_counts(run: Run) -> None:
+    text = REQUEST + '  parameters: {ValidUntilSeconds: "90"}\n'
+    assert read(run(text)[1])["spec"]["parameters"] == {"ValidUntilSeconds": "90"}
+
+
 def test_json_stays_json(run: Run) -> None:
     text = (
         '{"apiVersion": "cluster.k8s.io/v1alpha1", "kind": "Machine", "metadata": {"name": "m"},\n'

@@ -22,8 +22,8 @@ from nodewright.cli.help import Group
 from tests.cli.command_lines import CommandLines, leaves
 
 CODES = {exits.OK, exits.FAILED, exits.USAGE}
-STAY = frozenset({"up", "demo", "run", "webhook", "gateway", "simulate"})
-"""They go on until they are stopped: of these only the command line is read."""
+STAY = frozenset({"up", "down", "demo", "run", "webhook", "gateway", "simulate"})
+"""They go on until they are stopped, or stop what runs: of these only the command line is read."""
 
 OURS = b"apiVersion: cluster.k8s.io/v1alpha1\n"
 FORBIDDEN = ("Traceback", "internal error", "\x1b]", "\u202e")

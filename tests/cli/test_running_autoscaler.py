@@ -78,7 +78,7 @@ def test_that_of_another_cluster_is_another_one() -> None:
 
 
 def test_leases_that_may_not_be_read_leave_it_open() -> None:
-    assert "can't be told: leases is forbidden" in text_of(running(published(), "leases is forbidden", PLAIN, NOW))
+    assert "is unknown: leases is forbidden" in text_of(running(published(), "leases is forbidden", PLAIN, NOW))
 
 
 def test_where_it_is_looked_for_is_not_taken_from_what_others_wrote() -> None:

@@ -22,6 +22,7 @@ from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.health import BAD_REASONS
 from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.claims import Claim, Holder
+from nodewright.runtime.findings import Finding, Findings
 from tests.builders import Builder, FakeView, cluster, machine, machine_deployment, machine_set, node
 from tests.builders.loop import plan_for
 from tests.builders.machines import MachineBuilder
@@ -30,6 +31,8 @@ from tests.cli.test_status import LEADER, fleet_of, text_of
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "situations.md"
+ORPHAN = Finding("prod/h-7", "web-3 carries the UID of a Machine that is not there", "2026-01-01T11:40:00Z")
+ORPHANED = Serving(LEADER.lease, LEADER.holder, Findings("0.1.0", orphans=(ORPHAN,), orphans_in_all=1))
 SECOND = Serving("nodewright-system/other", Holder("y", "nodewright up", claims=(Claim("machine"),)))
 
 
@@ -147,6 +150,7 @@ SITUATIONS = (
               "Remove the pause", held=True),
     Situation("dark zone", set_with("FailureDomainExhausted", DARK, "Balanced", "True"), "MachineSet/pool", "zone b",
               "restocked", held=True),
+    Situation("orphan host", HEALTHY, "prod/h-7", "OrphanHost", "orphan-hosts=delete", serving=(ORPHANED,)),
     Situation("half rollout", deployment("PartitionReached", "9 Machines stay with an earlier template", "RollingOut"),
               "MachineDeployment/web", "earlier template", "partition", held=True),
     Situation("stuck rollout", deployment("ProgressDeadlineExceeded", "no progress for 600 s", "Progressing"),

@@ -6,8 +6,11 @@ import pytest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.cli.rollout.rollout_status import rollout_status
-from nodewright.reports.tree.branch import Mood, wrong
+from nodewright.reports.tree.branch import Branch, Mood, wrong
+from nodewright.reports.tree.builder import shown_once
 from nodewright.reports.tree.drawing import lines
+from nodewright.reports.tree.values import branch_value
+from nodewright.reports.tree.warnings import latest
 from tests.builders import NOW, FakeView, World, machine, machine_deployment, machine_set
 from tests.builders.loop import plan_for, settle
 from tests.builders.machines import MachineBuilder
@@ -77,3 +80,32 @@ def test_a_rollout_is_done_and_says_which_old_machine_is_held_up() -> None:
     said = rollout_status(body)
     assert said.state == "done"
     assert BUDGET in said.going
+
+
+def blocked_deployment(count: int) -> Branch:
+    """The tree of a deployment whose controllers have decided about ``count`` Machines behind one budget."""
+    deployment = machine_deployment("web").replicas(0)
+    owner = machine_set("pool").of(deployment).replicas(0).observed()
+    machines = [each.of(owner) for each in pool(count)]
+    owner.status.update(status_of(plan_for(FakeView(owner, *machines), MACHINE_SET, "pool")))
+    deployment.status.update(status_of(plan_for(FakeView(deployment, owner, *machines), MACHINE_DEPLOYMENT, "web")))
+    return tree_of(MACHINE_DEPLOYMENT, deployment, owner, *machines)
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_the_cause_is_shown_once_for_people_and_everywhere_for_programs(count: int) -> None:
+    tree = blocked_deployment(count)
+    drawn = [str(one) for one in lines(shown_once(tree), NOW, 80)]
+    assert len(drawn) <= 20
+    text = " ".join(" ".join(drawn).split())
+    assert text.count(f"{count}× DrainBlocked") == 1
+    assert BUDGET in text
+    assert "Give the PodDisruptionBudget room" in text
+    assert str(branch_value(tree)).count(f"{count}× DrainBlocked") == 2
+
+
+def test_warnings_of_many_objects_with_one_reason_are_one_line() -> None:
+    about = [{"kind": "Machine", "name": f"m-{n}", "namespace": "default"} for n in range(30)]
+    events = [{"type": "Warning", "involvedObject": each, "reason": "X", "message": "no"} for each in about]
+    tree = Branch("MachineSet/pool", children=tuple(Branch(f"Machine/m-{n}") for n in range(30)))
+    assert [line.message for line in latest(events, tree, "default", {})] == ["no (and of 29 more)"]

@@ -72,8 +72,9 @@ class FakeHost:
     def clock(self, ahead: int) -> None:
         (self.root / "off").write_text(str(ahead))
 
-    async def up(self) -> None:
-        keys = asyncssh.import_authorized_keys(USER_KEY.export_public_key().decode())
+    async def up(self, authorized: str = USER_KEY.export_public_key().decode()) -> None:
+        """``authorized``: its authorized_keys."""
+        keys = asyncssh.import_authorized_keys(authorized)
         self._acceptor = await asyncssh.listen(
             "127.0.0.1", self.port, server_host_keys=[self.key], authorized_client_keys=keys,
             process_factory=self._serve, reuse_address=True,
@@ -103,6 +104,7 @@ class FakeHost:
         (self.root / "etc/kubernetes").mkdir(exist_ok=True)
         (self.root / "etc/kubernetes/kubelet.conf").touch()
         (self.home / "join.sh").unlink(missing_ok=True)
+        self.begins("kubelet.service")
 
     def begins(self, unit: str) -> None:
         """From now on systemd says that ``unit`` runs."""
@@ -197,7 +199,8 @@ class World:
             if (host.home / "releasing").exists():
                 if host.dirty:
                     (host.home / "quarantine").write_text("the kubelet still runs\n")
-                (host.home / "claim").unlink(missing_ok=True)
+                for name in ("claim", "started", "join.sh", "changing", "changed", "change.sh", "kubelet", "clean.sh"):
+                    (host.home / name).unlink(missing_ok=True)
                 (host.home / "releasing").unlink()
 
     def claims(self) -> list[str]:

@@ -20,6 +20,7 @@ from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, 
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import connections, login
 from providers.ssh import provider as looking
+from providers.ssh.config import parse
 from providers.ssh.provider import SSHProvider, _claim_for
 from tests.providers.sshworld import POOL, SECRET, World
 
@@ -126,7 +127,7 @@ async def test_a_claim_that_another_controller_is_about_to_make_is_not_taken_for
     wanted = request()
     await controllers[0].list()
     pool = await controllers[0]._pool()
-    intent = replace(controllers[0]._last["h1"], claim=_claim_for(wanted, "Reset"))
+    intent = replace(controllers[0]._last["h1"], claim=_claim_for(wanted, parse(wanted.config)))
     await controllers[0]._record(pool, intent)
     await controllers[1].list()
     assert world.objects.pool["status"]["hosts"]["h1"]["state"] == "Claimed"
@@ -185,6 +186,8 @@ async def test_a_key_that_no_host_takes_is_told_with_the_name_of_its_secret(
 
 
 _PLAIN = asyncssh.generate_private_key("ssh-ed25519")
+_ISSUER = asyncssh.generate_private_key("ssh-ed25519")
+_OTHERS = _ISSUER.generate_user_certificate(_ISSUER, "x").export_certificate()
 
 
 @pytest.mark.parametrize(
@@ -194,8 +197,10 @@ _PLAIN = asyncssh.generate_private_key("ssh-ed25519")
          "racks-key has a passphrase"),
         ({"ssh-privatekey": _PLAIN.export_public_key()}, "is a public key"),
         ({"ssh-privatekey": _PLAIN.export_private_key(), "passphrase": b"open"}, "passphrase of Secret racks-key"),
-        ({"ssh-privatekey": _PLAIN.export_private_key(), "ssh-certificate": b"x"}, "ssh-certificate of Secret racks-key"
-         " is an SSH certificate"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "ssh-cert": b"x"}, "ssh-cert of Secret racks-key"
+         " is an SSH certificate, whose field is ssh-certificate"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "ssh-certificate": b"x"}, "is no SSH certificate"),
+        ({"ssh-privatekey": _PLAIN.export_private_key(), "ssh-certificate": _OTHERS}, "is of another key than its"),
         ({"ssh-privatekey": _PLAIN.export_private_key(), "sudo-password": b"open"}, "sudo-password of Secret"),
         ({"ssh-privatekey": _PLAIN.generate_user_certificate(_PLAIN, "x").export_certificate()}, "an SSH certificate"),
     ],
@@ -212,6 +217,22 @@ async def test_a_login_that_is_not_supported_is_refused_with_the_name_of_its_fie
     assert said in told
     assert "open" not in told.replace("openssh", "")
     assert all(host.logins == 0 for host in world.hosts.values())
+
+
+async def test_a_certificate_of_the_key_is_shown_to_hosts_that_trust_its_issuer(
+    world: World, provider: SSHProvider
+) -> None:
+    """They don't know the key itself. The Secret is read at each login: a certificate that is over is renewed there."""
+    trusting = f"cert-authority {_ISSUER.export_public_key().decode()}"
+    for host in world.hosts.values():
+        await host.down()
+        await host.up(trusting)
+    await provider.list()
+    assert {each["state"] for each in world.objects.pool["status"]["hosts"].values()} == {"Unreachable"}
+    certificate = _ISSUER.generate_user_certificate(_PLAIN, "controllers", principals=["root"]).export_certificate()
+    world.secrets.secrets[SECRET] = {"ssh-privatekey": _PLAIN.export_private_key(), "ssh-certificate": certificate}
+    await provider.list()
+    assert {each["state"] for each in world.objects.pool["status"]["hosts"].values()} == {"Free"}
 
 
 async def test_a_key_as_ssh_keygen_makes_it_with_a_passphrase_is_refused_by_name(

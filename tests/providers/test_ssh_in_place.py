@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,8 +106,9 @@ async def test_a_connection_that_is_cut_at_any_call_costs_nothing(
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (replace(NEW, kept_hash="other"), "more than the kubelet"),
-        (replace(NEW, kept_hash=""), "more than the kubelet"),
+        (replace(NEW, kept_hash="other"), "more is different than versions"),
+        (replace(NEW, kept_hash=""), "more is different than versions"),
+        (replace(NEW, kept_hash="other", fixed_hash="another"), "more is different than versions"),
         (replace(NEW, upgrade=KubeletUpgrade(why_not="the image brings the kubelet")), "the image brings"),
     ],
 )
@@ -118,6 +120,27 @@ async def test_what_can_not_be_changed_on_a_host_needs_another_one(
     assert isinstance(answer, NeedsReplacement)
     assert why in answer.why
     assert not (held.home / "changing").exists()
+
+
+async def test_files_and_configuration_are_changed_under_running_pods_and_programs_are_not(
+    world: World, provider: SSHProvider
+) -> None:
+    old = replace(OLD, fixed_hash="fixed", pods_hash="pods")
+    host = await provider.create(old)
+    world.hosts[host.name].has_joined()
+    image = KubeletUpgrade(NEW.upgrade.script, "the image brings the kubelet")
+    files = replace(old, spec_hash="files", kept_hash="other", upgrade=image)
+    runtime = replace(old, spec_hash="runtime", kept_hash="other", pods_hash="no", upgrade=NEW.upgrade)
+    assert isinstance(await provider.update(runtime, host, drained=False), NeedsDrain)
+    without = await provider.update(replace(runtime, upgrade=image), host, drained=True)
+    assert without == NeedsReplacement("the image brings the kubelet")
+    assert isinstance(await provider.update(files, host, drained=False), InProgress)
+    world.hosts[host.name].has_changed()
+    assert isinstance(await provider.update(files, await listed(provider), drained=False), Updated)
+    claim = json.loads(world.hosts[host.name].claim())
+    assert [claim[name] for name in ("spec_hash", "kept_hash", "fixed_hash", "pods_hash")] == [
+        "files", "other", "fixed", "pods",
+    ]  # fmt: skip
 
 
 async def test_a_host_that_joins_has_to_end_that_first(world: World, provider: SSHProvider) -> None:

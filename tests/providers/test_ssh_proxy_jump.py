@@ -230,3 +230,64 @@ async def test_a_jump_that_no_host_has_any_more_is_let_go(world: World, jump: Ju
     await provider.list()
     await jump.connections[0].wait_closed()
     assert set(reasons(world).values()) == {""}
+
+
+# -- several of them, one behind the other
+
+
+@pytest_asyncio.fixture
+async def inner(world: World, jump: Jump) -> AsyncIterator[Jump]:
+    """A second jump behind the first one, and all hosts behind it."""
+    made = Jump()
+    await made.up()
+    world.publish(**{name: {"proxyJumps": [jump.entry(), made.entry()]} for name in world.hosts})
+    yield made
+    await made.down()
+
+
+async def test_hosts_behind_two_jumps_share_one_connection_to_each(
+    world: World, jump: Jump, inner: Jump, provider: SSHProvider
+) -> None:
+    await provider.list()
+    assert set(reasons(world).values()) == {""}
+    assert (len(jump.connections), len(inner.connections)) == (1, 1)
+    assert jump.opened == [inner.port]
+    assert sorted(inner.opened) == sorted(each.port for each in world.hosts.values())
+
+
+@pytest.mark.parametrize("which", ["jump", "inner"])
+async def test_a_chain_that_was_cut_is_made_anew(
+    world: World, jump: Jump, inner: Jump, provider: SSHProvider, which: str
+) -> None:
+    await provider.list()
+    {"jump": jump, "inner": inner}[which].cut()
+    await provider.list()
+    assert set(reasons(world).values()) == {""}
+    assert len(inner.connections) == 2
+
+
+async def test_of_a_chain_the_one_is_named_that_shows_another_key(
+    world: World, jump: Jump, inner: Jump, provider: SSHProvider
+) -> None:
+    for wrong, named in ((0, jump), (1, inner)):
+        entries = [jump.entry(), inner.entry()]
+        entries[wrong]["hostKeys"] = [hostkey_of((inner, jump)[wrong])]
+        world.publish(**{name: {"proxyJumps": entries} for name in world.hosts})
+        await provider.list()
+        for reason in reasons(world).values():
+            assert f"its proxyJump 127.0.0.1:{named.port} shows a host key that is not among" in reason
+    assert all(host.logins == 0 for host in world.hosts.values())
+
+
+async def test_a_jump_that_may_not_open_the_way_to_the_next_one_is_named(
+    world: World, jump: Jump, inner: Jump, provider: SSHProvider
+) -> None:
+    jump.may_open = False
+    await provider.list()
+    for reason in reasons(world).values():
+        assert f"for its proxyJump 127.0.0.1:{inner.port} can't be reached" in reason
+        assert f"by way of its proxyJump 127.0.0.1:{jump.port}" in reason
+
+
+def hostkey_of(jump: Jump) -> str:
+    return " ".join(jump.key.export_public_key().decode().split()[:2])

@@ -12,9 +12,11 @@ import pytest
 
 from api.names import LEASE_HOLDER_ANNOTATION
 from controllers.kernel.refs import LEASE, MACHINE, Key, Ref
+from nodewright import __version__
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime.claims import Holder
+from nodewright.runtime.findings import findings_of
 from nodewright.runtime.kube.errors import NotLeadingError
 from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError, LeaseOptions
 from nodewright.runtime.lease import Terms, spec_of
@@ -263,3 +265,16 @@ async def _hold(town: Town, name: str, holder: Holder) -> None:
     spec = {"holderIdentity": holder.identity, "leaseDurationSeconds": 600, "renewTime": "2026-01-01T00:00:00.000000Z"}
     body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
     await town.client.create(LEASE, body)
+
+
+async def test_a_paused_account_and_the_version_stand_in_the_lease_and_leave_it_with_their_holder(town: Town) -> None:
+    async with contending(town, "first") as first:
+        await first.leads()
+        lease = town.objects(LEASE)[0]
+        await town.until(lambda: findings_of(town.objects(LEASE)[0]).version == __version__)
+        renewed = lease["spec"]["renewTime"]
+        first.managers[0].finder.orphans = lambda: (_ for _ in ()).throw(ValueError("a fault"))
+        await town.until(lambda: the_lease(town)["renewTime"] > renewed)
+        await town.until(lambda: findings_of(town.objects(LEASE)[0]).version == "")
+        assert the_lease(town)["holderIdentity"] == "first", "a fault in what is only news costs no Lease"
+        await first.end()

@@ -245,7 +245,9 @@ async def test_one_that_goes_is_reconciled_whatever_its_spec(stage: Any) -> None
 
 
 @story
-async def test_a_reconcile_that_raises_is_said_once_on_the_object_without_the_text_of_the_exception(stage: Any) -> None:
+async def test_a_reconcile_that_raises_is_said_once_on_the_object_without_the_text_of_the_exception(
+    stage: Any,
+) -> None:
     failing_for = {"ms"}
 
     def decide(key: Key, _hosts: Any) -> Plan:

@@ -41,6 +41,16 @@ def test_near_misses_are_named_with_what_is_meant() -> None:
     ]
 
 
+def test_a_field_one_level_too_high_is_named_with_its_place() -> None:
+    body = machine("m").build()
+    body["spec"].update(lables={"pool": "web"}, kubelet="1.34.4")
+    found = [str(miss) for miss in near_misses(body, levels_of(MACHINE))]
+    assert found == [
+        "spec.kubelet is not a known field; did you mean versions.kubelet?",
+        "spec.lables is not a known field; did you mean metadata.labels?",
+    ]
+
+
 def test_a_field_of_an_older_family_is_no_near_miss() -> None:
     body = machine("m").build()
     body["spec"].update(configSource={}, roles=["Master"], bootstrapTokenOfMine=1)

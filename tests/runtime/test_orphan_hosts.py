@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
+from api.names import LEASE_FINDINGS_ANNOTATION
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET, NAMESPACE
 from controllers.orphans.sweep import HostList
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.findings import Finder, findings_of, since_of
 from nodewright.runtime.hosts.sweeper import Sweeper
 from tests.builders import machine, machine_set
 from tests.runtime.cloud_scene import CONFIG, Scene, create, scene, until
@@ -50,6 +54,24 @@ async def test_an_orphan_is_told_and_left_alone(stage: Scene) -> None:
     assert await sweeps(sweeper, 10) == []
     assert await sweeps(sweeper, 10) == ["h-lost"]
     assert sorted(stage.cloud.hosts) == ["lost", "u1", "u2"]
+
+
+@scene(steady_poll=20)
+async def test_a_proven_orphan_is_published_with_its_name_and_since_when(stage: Scene) -> None:
+    sweeper, _ = await a_lost_host(stage, removes=False)
+    finder = Finder("0.1.0", stage.directory, stage.clock)
+    finder.orphans = sweeper.orphans
+    begun = stage.clock().replace(microsecond=0)
+    assert findings_of(published(finder)).orphans == ()
+    await sweeps(sweeper, 20)
+    (found,) = findings_of(published(finder)).orphans
+    assert found.what.endswith("/h-lost")
+    assert begun <= (since_of(found) or begun) <= begun + timedelta(minutes=2)
+    assert findings_of(published(finder)).accounts == ()
+
+
+def published(finder: Finder) -> dict[str, Any]:
+    return {"metadata": {"annotations": {LEASE_FINDINGS_ANNOTATION: finder.text()}}}
 
 
 @scene(steady_poll=20)

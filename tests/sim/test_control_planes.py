@@ -30,6 +30,7 @@ def test_sixty_histories_hold_and_heal() -> None:
     engines = [check(seed) for seed in QUICK_SEEDS]
     assert sum(engine.crashes for engine in engines) > len(engines)
     assert sum(engine.strikes for engine in engines) > len(engines) // 4
+    assert sum(engine.splits for engine in engines) > len(engines) // 6
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What is written so that exactly the chosen Machines go: marks, then sizes; and what is told of it."""
+"""What is written so that exactly the chosen Machines go: marks, then sizes; and what is reported."""
 
 from __future__ import annotations
 

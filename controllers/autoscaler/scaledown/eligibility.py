@@ -45,7 +45,7 @@ class Owner(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the Node."""
+        """Name of the Node."""
         return self.machine.node_name
 
 
@@ -220,4 +220,4 @@ CHECKS: tuple[Callable[[Context, Owner], Staying | None], ...] = (
     # Last, since it is the only check that looks at the Node's pods.
     _is_used,
 )
-"""Asked in this order; the first that objects is told."""
+"""Run in this order; the first check that refuses is reported."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from api.durations import format_duration
 from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.gang_rollback import Returned
 from controllers.autoscaler.health import abandoned, unprovisionable
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.scaledown import budgets
@@ -58,10 +59,14 @@ class Question:
     cluster: ClusterState
     projected: ProjectedCluster
     grows: bool
+    returned: Sequence[Returned] = ()
 
 
-def plan_scale_down(cluster: ClusterState, projected: ProjectedCluster, *, grows: bool) -> ScaleDown:
-    question, found = Question(cluster=cluster, projected=projected, grows=grows), ScaleDown()
+def plan_scale_down(
+    cluster: ClusterState, projected: ProjectedCluster, *, grows: bool, returned: Sequence[Returned] = ()
+) -> ScaleDown:
+    """``returned``: Machines that were made for a gang which can't get all of its Nodes."""
+    question, found = Question(cluster=cluster, projected=projected, grows=grows, returned=returned), ScaleDown()
     for method in METHODS:
         found = method(question, found)
     taken = {victim.machine.key for victim in found.victims}
@@ -82,6 +87,16 @@ def _given_up(question: Question, found: ScaleDown) -> ScaleDown:
             machines = [(machine, why, "") for machine, why in lost if not machine.protected][: state.group.spare]
         victims += [Victim(group=state.id, machine=m, why=why, node=node) for m, why, node in machines]
     return replace(found, victims=tuple(victims))
+
+
+def _returned(question: Question, found: ScaleDown) -> ScaleDown:
+    """What was made for a gang that can't get the rest: nothing runs there."""
+    taken = {victim.machine.key for victim in found.victims}
+    more = (each for each in question.returned if each.machine.key not in taken)
+    victims = [
+        Victim(group=each.group, machine=each.machine, why=each.why, node=each.machine.node_name) for each in more
+    ]
+    return replace(found, victims=(*found.victims, *victims))
 
 
 def _unneeded(question: Question, found: ScaleDown) -> ScaleDown:
@@ -116,6 +131,8 @@ METHODS: tuple[Callable[[Question, ScaleDown], ScaleDown], ...] = (
     # Machines that will never be Nodes, and whole groups that lack one. Nothing runs there, so they go also while Nodes
     # are added and in a cooldown; and before all else, since they use up what the minimum of their group lets go.
     _given_up,
+    # Machines of a gang that gets no further, for the same reasons and as far as the minimum still lets them go.
+    _returned,
     # Nodes whose pods all fit elsewhere: empty ones first, then by how little of them is asked for. Those that were
     # marked by a reconcile that did not come to its end go on without waiting again.
     _unneeded,

@@ -1,4 +1,4 @@
-// grpcload sends unary gRPC calls by the clock, as many a second as it is told, and says how long they took.
+// grpcload sends unary gRPC calls by the clock, at a given rate, and says how long they took.
 //
 // The loop is open: a call is sent at its time, whether or not earlier ones have come back, so that a server that stops for
 // a moment is charged for all calls that it keeps waiting. Several servers take turns, a slice of time each, so that they

@@ -1,4 +1,4 @@
-// Pause holds the namespaces of a pod until it is told to end. With -v it ends at once, as kubeadm's check expects.
+// Pause holds the namespaces of a pod until it gets a signal. With -v it ends at once, as kubeadm's check expects.
 package main
 
 import (

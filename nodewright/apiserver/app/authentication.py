@@ -1,4 +1,4 @@
-"""Who is asking? A client certificate of our authority, the administrator's token, or a service account's."""
+"""Authentication: a client certificate of our authority, the administrator's token, or a service account's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AUTHENTICATED = "system:authenticated"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. Everybody who is authenticated may do everything: there is no RBAC here."""
+    """The user of a request. Every authenticated user may do everything: there is no RBAC here."""
 
     name: str
     groups: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The door: every request passes here. Who is it, what is asked, is a fault planned, and who serves it?"""
+"""The entry of every request: authentication, routing, planned faults, and the handler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asked for what, and how often? For tests that count writes, and for a look at a busy plane."""
+"""Requests by user, verb and resource, counted. For tests that count writes, and to look at a busy plane."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Verbs:
     async def watch(self, context: RequestContext) -> web.StreamResponse:
         """GET a collection's changes.
 
-        A resourceVersion that is too old is told by an ERROR event in a stream with status 200, as by
+        A resourceVersion that is too old ends in an ERROR event in a stream with status 200, as in
         kube-apiserver's watch cache; one of the future (the data folder was exchanged) likewise sends the client
         back to a LIST.
         """

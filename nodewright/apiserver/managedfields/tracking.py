@@ -1,4 +1,4 @@
-"""Who owns which field after a create, an update or a patch (operation Update)?"""
+"""Owners of fields after a create, an update or a patch (operation Update)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from nodewright.apiserver.values import Obj, Resource
 
 
 class Writer(Protocol):
-    """Who writes, how and when. `subresource` is "" for the object itself, `now` is RFC 3339 in whole seconds."""
+    """The manager of a write, its operation and its time. `subresource` is "" for the object itself, `now` is RFC 3339
+    in whole seconds.
+    """
 
     @property
     def manager(self) -> str:

@@ -14,8 +14,9 @@ import orjson
 from nodewright.apiserver.values import Obj
 
 MOST_BYTES = 16 * 2**20
-"""Of one collection, as JSON; Python's objects take three times as much, small ones eight times. A watch that asks for
-older changes is answered 410, and lists anew."""
+"""Bytes of one collection, as JSON; Python's objects take three times as much, small ones eight times. A watch that
+asks for older changes is answered 410, and lists anew.
+"""
 KEPT_SECONDS = 75.0
 """For so long changes are known at least, within the bounds: as long as in upstream's watch cache."""
 TRIM_SECONDS = 15.0

@@ -36,7 +36,9 @@ class CompileShape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes, how and when, as managedFields record it. `subresource` is "" for the object itself."""
+    """The manager of a write, its operation and its time, as managedFields record it. `subresource` is "" for the
+    object itself.
+    """
 
     manager: str
     operation: str

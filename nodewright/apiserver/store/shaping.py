@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from api import misspelt, names
 from nodewright.apiserver.store.seams import Seams, Shape
 from nodewright.apiserver.values import ApiError, Cause, Obj, Resource
 
@@ -14,6 +15,7 @@ class Shapes:
     def __init__(self, seams: Seams) -> None:
         self._seams = seams
         self._shapes: dict[Resource, Shape | None] = {}
+        self._levels: dict[Resource, tuple[misspelt.Level, ...]] = {}
 
     def of(self, resource: Resource) -> Shape | None:
         """Give the compiled schema, or None if the kind has none and anything goes."""
@@ -27,6 +29,7 @@ class Shapes:
         """Forget all but these."""
         kept = set(resources)
         self._shapes = {resource: shape for resource, shape in self._shapes.items() if resource in kept}
+        self._levels = {resource: levels for resource, levels in self._levels.items() if resource in kept}
 
     def fit(self, resource: Resource, body: Obj, field_validation: str) -> tuple[Obj, tuple[str, ...]]:
         """Prune and default a body; gives the warnings about unknown fields with it.
@@ -53,7 +56,21 @@ class Shapes:
             if field_validation == "Strict":
                 raise _strict(resource, texts)
             warnings = tuple(texts)
+        if field_validation != "Ignore":
+            warnings += self._misspelt(resource, pruned)
         return pruned, warnings
+
+    def _misspelt(self, resource: Resource, body: Obj) -> tuple[str, ...]:
+        """Warnings about fields of our own kinds that survive unknown and look like a known one.
+
+        Elsewhere a ValidatingAdmissionPolicy of `deploy/components/unknown-fields` warns of them.
+        """
+        if resource.group != names.GROUP or resource.schema is None:
+            return ()
+        levels = self._levels.get(resource)
+        if levels is None:
+            levels = self._levels[resource] = tuple(misspelt.levels(resource.schema))
+        return tuple(map(str, misspelt.near_misses(body, levels)))
 
     def faults(self, resource: Resource, obj: Obj, old: Obj | None) -> list[Cause]:
         """Say what the schema and its rules hold against an object of a custom kind.

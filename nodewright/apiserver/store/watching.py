@@ -79,7 +79,7 @@ class Watch:
 
 
 def _left(change: Change) -> Obj:
-    """Give what a watcher is told when an object leaves its selection: the last state that it selected."""
+    """The event for an object that leaves a watcher's selection: the last state that matched."""
     assert change.previous is not None
     metadata = {**change.previous["metadata"], "resourceVersion": str(change.revision)}
     return {**change.previous, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The table of Pods, whose status is told by their containers."""
+"""The table of Pods, whose status comes from their containers."""
 
 from __future__ import annotations
 

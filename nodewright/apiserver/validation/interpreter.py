@@ -16,7 +16,7 @@ else:
     try:
         import cel
     finally:
-        # Whoever wants the tool later gets the real one.
+        # A later import of the tool gets the real one.
         del sys.modules["cel.cli"]
     if "cli" in vars(cel):
         del cel.cli

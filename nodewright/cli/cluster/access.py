@@ -44,7 +44,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _where_to_look() -> str:
-    """Who has started a plane in this folder has mostly forgotten to export its kubeconfig."""
+    """A user who has started a plane in this folder has mostly forgotten to export its kubeconfig."""
     if UP_KUBECONFIG.is_file() and os.environ.get("KUBECONFIG") != str(UP_KUBECONFIG.absolute()):
         return f"Use that of `nodewright up` here: export KUBECONFIG={UP_KUBECONFIG.absolute()}"
     return LOCAL_HINT

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,22 +14,20 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
-from nodewright.cli.running_autoscaler import Given, read_running
+from nodewright.cli.running_autoscaler import Given, read_running, reader_of
 from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.autoscaler.observe import Observed
-    from controllers.autoscaler.options import AutoscalerOptions
     from controllers.autoscaler.refusing import Answer
     from controllers.kernel.refs import Key, Obj
     from controllers.kernel.view import View
-    from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Ask the autoscaler, or let it scale the node groups of a provider outside.
 
-Exit code 0: told, or stopped as asked; 1: there is no such object, the cluster can't be read, or leadership was lost;
-2: wrong usage.
+Exit code 0: explained, or stopped on request; 1: there is no such object, the cluster can't be read, or leadership was
+lost; 2: wrong usage.
 """
 KINDS = {
     "Pod": ("pod", "pods", "po"),
@@ -118,40 +114,13 @@ async def _explain(target: Target, kind: str, wanted: tuple[str | None, str], gi
         hosts.read_secrets_by(secrets_by(client))
         hosts.read_objects_by(objects_by(client))
         try:
-            look = await _reader(client, options, hosts)
+            look = await reader_of(client, options, hosts)
             observe(look(), options)
             await hosts.shapes_are_known()
             view = look()
             return _answer(observe(view, options), view, kind, key), found.description
         finally:
             await hosts.close(0.0)
-
-
-async def _reader(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
-    """The cluster as it was a moment ago."""
-    from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
-    from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
-    from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
-    from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
-    from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
-    from nodewright.runtime import wiring  # noqa: PLC0415
-    from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
-    from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
-
-    assert isinstance(hosts, HostDirectory)
-    reconciler = AutoscalerReconciler(options)
-    cache = await read_cluster(client, wiring.kinds_of((reconciler,)), reconciler.parts)
-    if options.cluster is not None:
-        kinds = wiring.kinds_in((reconciler,), options.cluster)
-        remote = await read_workload_cluster(client, options.cluster, kinds, reconciler.parts)
-        return lambda: replace(now_view(cache), workload=Reached(""), remote=remote, shapes=hosts.shape)
-
-    def of_cluster(cluster: Key | None) -> CacheView:
-        """Whether it was ever seen to have an API of its own is all that matters here."""
-        secret = recorded_secret(cache.stores[CLUSTER].get(cluster)) if cluster is not None else ""
-        return replace(now_view(cache), workload=Unreachable(secret, "", "")) if secret else now_view(cache)
-
-    return lambda: replace(now_view(cache), shapes=hosts.shape, sees=of_cluster)
 
 
 def _answer(observed: Observed, view: View, kind: str, key: Key) -> Answer:

@@ -49,7 +49,7 @@ def user_data(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Option("--mirror", metavar="URL", help="Install from here, as from dl.k8s.io. [default: the image]"),
     ] = "",
     cluster_version: Annotated[
-        str, typer.Option("--cluster-version", metavar="VERSION", help="Of the API server, to check the skew.")
+        str, typer.Option("--cluster-version", metavar="VERSION", help="Version of the API server, to check the skew.")
     ] = "",
     ignore: Annotated[
         list[str] | None,

@@ -12,6 +12,8 @@ from nodewright.cli.screen import say, write
 
 HELP = """Move provider configurations from providerSpec, or from text, to providerConfig; or to providerSpec.
 
+ProvisioningRequests that are spelt as in their proposal (provisioningClass, Parameters) get the fields that are served.
+
 Reads files, folders or standard input (`-`) and writes all documents to standard output; what has nothing to convert
 is passed on as it is written. Exit code 0: done; 1: something could not be converted, it is named and passed on as it
 is; 2: wrong usage.

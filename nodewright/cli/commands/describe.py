@@ -86,6 +86,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     from rich.text import Text  # noqa: PLC0415
 
     from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.reports.tree.builder import shown_once  # noqa: PLC0415
     from nodewright.reports.tree.drawing import lines  # noqa: PLC0415
     from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
@@ -98,7 +99,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         _exit(drawn)
         return
     out = console()
-    shown = lines(drawn.tree, drawn.now, out.width)
+    shown = lines(shown_once(drawn.tree), drawn.now, out.width)
     shown += [Text(), *lines(drawn.serving, drawn.now, out.width)]
     if drawn.warnings is not None:
         shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]

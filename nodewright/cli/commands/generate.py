@@ -53,9 +53,11 @@ class Asked:
     ] = 1
     endpoint: Annotated[
         str,
-        typer.Option("--endpoint", metavar="HOST[:PORT]", help="Of its API; ${ENDPOINT_HOST} and ${ENDPOINT_PORT}."),
+        typer.Option(
+            "--endpoint", metavar="HOST[:PORT]", help="Address of its API; ${ENDPOINT_HOST} and ${ENDPOINT_PORT}."
+        ),
     ] = ""
-    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NS", help="Of all objects.")] = ""
+    namespace: Annotated[str, typer.Option("--namespace", "-n", metavar="NS", help="Namespace of all objects.")] = ""
     values: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A variable; repeatable.")] = (
         None
     )

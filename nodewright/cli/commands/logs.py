@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HELP = """Tell the story of a Machine in the order of time: events, conditions, calls of its provider, its Node's too.
 
-Exit code 0: told; 1: the API server knows nothing of such a Machine, or can't be read; 2: wrong usage.
+Exit code 0: printed; 1: the API server knows nothing of such a Machine, or can't be read; 2: wrong usage.
 """
 KINDS = {"Machine": ("machine", "machines", "ma")}
 EVERY_SECONDS = 1.0

@@ -142,14 +142,11 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     from nodewright.cli.dryrun.assumed_hosts import ASSUMPTION  # noqa: PLC0415
     from nodewright.cli.dryrun.showing import DisplayOptions, as_tree  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
-    from nodewright.reports.tree.drawing import MARKS, STYLES, rows  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import sentences  # noqa: PLC0415
 
     out = console()
-    for prefix, branch in rows(as_tree(prospects, title, DisplayOptions(everything))):
-        line = Text(prefix, "dim").append(f"{MARKS[branch.mood]} " if branch.mood else "", STYLES[branch.mood])
-        line.append(branch.name, "bold" if "/" in branch.name else "")
-        message = ": ".join(part for part in (branch.reason, branch.message) if part)
-        out.print(line.append(f" — {message}" if message else "", "dim"), soft_wrap=True)
+    for line in sentences(as_tree(prospects, title, DisplayOptions(everything)), out.width):
+        out.print(line, soft_wrap=True)
     if any(prospect.course is not None for prospect in prospects):
         out.print(Text(assumed_control_planes.ASSUMPTION, "dim"), soft_wrap=True)
     out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)

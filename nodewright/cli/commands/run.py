@@ -159,7 +159,7 @@ class OwnNodeFlags:
             "--node-name",
             envvar="NODE_NAME",
             metavar="NAME",
-            help="Node on which this program runs: its Machine is not deleted unless told so. [default: none]",
+            help="Node on which this program runs: its Machine is not deleted unless forced. [default: none]",
         ),
     ] = ""
     node_owner_label: election.NodeOwnerLabel = False
@@ -236,7 +236,7 @@ def _work(
 
 
 def _can_be_narrowed(work: election.Work, orphans: Orphans) -> None:
-    """Whoever sees the Machines of one namespace must not judge what belongs to others."""
+    """A process that sees the Machines of one namespace must not judge objects of others."""
     if orphans is Orphans.DELETE:
         hint = "Leave one out: hosts of Machines in other namespaces would look like orphans"
         raise CliError("--orphan-hosts=delete and --namespace contradict each other", hint, USAGE)

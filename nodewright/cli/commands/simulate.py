@@ -30,8 +30,10 @@ def command(
     ] = 0,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes; 0: one per core.")] = 0,
     soak: Annotated[bool, typer.Option("--soak", help="One large cluster for --days, in place of schedules.")] = False,
-    machines: Annotated[int, typer.Option("--machines", metavar="N", min=3, max=10_000, help="Of the --soak.")] = 1000,
-    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=365, help="Of the --soak.")] = 7,
+    machines: Annotated[
+        int, typer.Option("--machines", metavar="N", min=3, max=10_000, help="Machines of the --soak.")
+    ] = 1000,
+    days: Annotated[int, typer.Option("--days", metavar="N", min=1, max=365, help="Days of the --soak.")] = 7,
 ) -> None:
     if soak:
         _live(machines, days, first_seed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +14,8 @@ import typer
 
 from nodewright.cli import trust
 from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.embedded.folder import DETACHED
+from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
@@ -28,6 +32,8 @@ Prints a line that starts with `ready` once kubectl works, and serves until SIGT
 folder: started again, everything goes on where it was. Exit code 0: stopped as asked; 1: failed; 2: wrong usage.
 """
 
+START_SECONDS = 90.0
+"""How long `--detach` waits for the ready line."""
 DEFAULT_FOLDER = Path(".nodewright/up")
 
 
@@ -59,6 +65,13 @@ class PlaneFlags:
         ),
     ] = False
     no_controllers: Annotated[bool, typer.Option("--no-controllers", help="Only the API server and the CRDs.")] = False
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return once it is ready; `nodewright down` stops it.")
+    ] = False
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Show the fleet in a browser, on loopback.")] = True
+    web_port: Annotated[
+        int, typer.Option("--web-port", metavar="N", min=0, max=65535, help="Port of the web view; 0: a free one.")
+    ] = 0
     scale: Annotated[
         bool, typer.Option("--autoscaler", help="Run the autoscaler too; it reads a good deal more of the cluster.")
     ] = False
@@ -79,6 +92,15 @@ class PlaneFlags:
             help="Let anybody read the ConfigMap cluster-info in kube-public, for kubeadm's token discovery.",
         ),
     ] = False
+
+    simulated_cloud: Annotated[
+        Path | None,
+        typer.Option(
+            "--simulated-cloud",
+            metavar="DIR",
+            help="Keep simulated hosts there, together with other planes. [default: in the data folder]",
+        ),
+    ] = None
 
     @property
     def folder(self) -> Path | None:
@@ -108,6 +130,9 @@ def command(
 
     must_scale(autoscaler, plane.scale)
     trusted.template_kinds()
+    if plane.detach and DETACHED not in os.environ:
+        _start_in_background(plane)
+        return
     nodes = None
     if not plane.no_controllers:  # a plane alone starts sooner without what controllers need
         trusted.take_effect()
@@ -116,7 +141,18 @@ def command(
         from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
 
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
-        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler)))
+        web = plane.web_port if plane.web and not plane.no_controllers else None
+        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler), web))
+
+
+def _start_in_background(plane: PlaneFlags) -> None:
+    """Raises CliError (usage) for a plane in memory, whose kubeconfig nobody would find, and if it does not start."""
+    from nodewright.cli.embedded.detached import LOG, start  # noqa: PLC0415
+
+    if plane.folder is None:
+        raise CliError("--detach needs a data folder", "Leave --in-memory out", USAGE)
+    say("\n".join(start(plane.folder, START_SECONDS)))
+    say(f"  nodewright down{f' --data-dir {plane.data_dir}' if plane.data_dir else ''}    # log: {plane.folder / LOG}")
 
 
 def _session_options(
@@ -132,10 +168,16 @@ def _session_options(
         plane.folder, where, plane.port, not plane.no_controllers, plane.bind_pods, options, requests,
         trust=trusted, nodes=nodes,
     )  # fmt: skip
-    return replace(desired, accept_loss=plane.accept_loss, anonymous_cluster_info=plane.anonymous_cluster_info)
+    return replace(
+        desired,
+        accept_loss=plane.accept_loss,
+        anonymous_cluster_info=plane.anonymous_cluster_info,
+        simulated_cloud=plane.simulated_cloud.absolute() if plane.simulated_cloud else None,
+    )
 
 
-async def _serve(desired: SessionOptions) -> None:
+async def _serve(desired: SessionOptions, web: int | None) -> None:
+    """``web``: the port of the web view; None: none is served."""
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
@@ -143,14 +185,28 @@ async def _serve(desired: SessionOptions) -> None:
     started = time.monotonic()
     stop = asyncio.Event()
     stop_on_signals(stop)
-    async with session(desired, stop) as running:
+    async with session(desired, stop) as running, AsyncExitStack() as stack:
         if not stop.is_set():
             say("\n".join(_greeting(running, desired, time.monotonic() - started)))
+            if web is not None:
+                say("\n".join(("", *(await _web_view(stack, running, web)))))
             settle_in()
         await running.until_stopped()
         say("stopping")
     kept = f"; start it again with the same --data-dir to go on ({desired.data_dir})" if desired.data_dir else ""
     say(f"stopped{kept}")
+
+
+async def _web_view(stack: AsyncExitStack, running: Session, port: int) -> list[str]:
+    """Serve it; nothing is read of the plane before somebody looks. What can't be served is told, and no more."""
+    from nodewright.cli.web.listening import Asked, listener_of  # noqa: PLC0415
+    from nodewright.cli.web.serving import lines, web_server  # noqa: PLC0415
+
+    try:
+        server = await stack.enter_async_context(web_server(running.connection, listener_of(Asked(port=port))))
+    except OSError as error:
+        return [f"No web view: port {port} can't be used: {error.strerror or error}"]
+    return lines(server)
 
 
 def _greeting(running: Session, desired: SessionOptions, seconds: float) -> list[str]:

@@ -88,7 +88,7 @@ class LiveDisplay:
 
 
 def changes(before: Lines, after: Lines) -> Iterator[str]:
-    """What is new, top down, then what is gone. Of the lines that are no objects only those of Machines are told."""
+    """What is new, top down, then what is gone. Lines that are no objects are shown for Machines alone."""
     for path, reported in after.items():
         if before.get(path) != reported and any("/" in path[-1] or above.startswith("Machine/") for above in path[-2:]):
             state, reason, message = reported

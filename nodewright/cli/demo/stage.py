@@ -59,7 +59,7 @@ class Stage:
         await self._client.merge_patch(Ref(kind, Key(NAMESPACE, name)), patch)
 
     async def delete(self, kind: Kind, name: str) -> None:
-        """Of what is gone already, nothing."""
+        """Prints nothing of what is gone already."""
         try:
             await self._client.delete(Ref(kind, Key(NAMESPACE, name)))
         except ApiError as error:

@@ -25,7 +25,7 @@ LAST_KUBELET = "1.35.0"
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who plays: the stage, who tells it, where the example lies, and how many hosts the cloud still has."""
+    """Parts of the demo: the stage, the narrator, the path of the example, and how many hosts the cloud still has."""
 
     stage: Stage
     narrator: Narrator

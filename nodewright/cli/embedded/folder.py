@@ -10,8 +10,10 @@ from pathlib import Path
 
 from nodewright.cli.exits import CliError
 
-_LOCK = "lock"
+LOCK = "lock"
 _PORT = "port"
+DETACHED = "NODEWRIGHT_DETACHED"
+"""In the environment of the process that `nodewright up --detach` starts in the background."""
 
 
 @contextmanager
@@ -23,7 +25,7 @@ def held(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise CliError(f"{folder}: {error.strerror}", "Choose another folder with --data-dir") from error
     try:
@@ -31,7 +33,7 @@ def held(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise _taken(folder, descriptor) from None
-        with suppress(OSError):  # the number only helps people; a full disk is told by what needs the space
+        with suppress(OSError):  # the number only helps people; what needs the space reports a full disk
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield

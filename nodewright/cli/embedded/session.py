@@ -17,6 +17,7 @@ from nodewright.apiserver.store import JournalError
 from nodewright.apiserver.values import ApiError
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.exits import CliError
+from nodewright.cli.moving.simulated import share_hosts_in
 from nodewright.cli.screen import say
 from nodewright.cli.trust import Trust
 from nodewright.crds import load_crds
@@ -56,6 +57,8 @@ class SessionOptions:
     anonymous_cluster_info: bool = False
     """Let anybody read the ConfigMap cluster-info in kube-public."""
     trust: Trust = field(default_factory=Trust)
+    simulated_cloud: Path | None = None
+    """With the controllers: where simulated hosts are kept together with other planes; None: in ``data_dir``."""
     nodes: NodePolicy | None = None
     """With the controllers: which labels and taints of Machines may reach their Nodes; None: what is built in."""
 
@@ -224,7 +227,9 @@ def _keep_simulated_hosts(stack: AsyncExitStack, desired: SessionOptions) -> Non
     """The simulated cloud outlives this process as a real one would, if the state does."""
     from providers.simulated import WORLDS  # noqa: PLC0415
 
-    if desired.data_dir is not None:
+    if desired.simulated_cloud is not None:
+        share_hosts_in(desired.simulated_cloud)
+    elif desired.data_dir is not None:
         try:
             WORLDS.keep_in(desired.data_dir / "simulated")
         except RuntimeError as error:

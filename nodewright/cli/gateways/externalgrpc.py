@@ -87,16 +87,18 @@ class ServeFlags:
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="NAME", help="Serve groups of this Cluster only. [default: all]")
     ] = ""
-    gpu_label: Annotated[
-        str, typer.Option("--gpu-label", metavar="LABEL", help="Label by which Nodes with GPUs are told.")
-    ] = "cluster-api/accelerator"
+    gpu_label: Annotated[str, typer.Option("--gpu-label", metavar="LABEL", help="Label of Nodes with GPUs.")] = (
+        "cluster-api/accelerator"
+    )
     node_group_options: Annotated[
         bool,
         typer.Option("--node-group-options", help="Answer NodeGroupGetOptions from annotations of the groups."),
     ] = False
     price_table: Annotated[
         Path | None,
-        typer.Option("--price-table", metavar="FILE", help="Prices of Nodes and pods (YAML). [default: none are told]"),
+        typer.Option(
+            "--price-table", metavar="FILE", help="Prices of Nodes and pods (YAML). [default: no prices are given]"
+        ),
     ] = None
     provider_shapes: Annotated[
         bool,
@@ -170,7 +172,7 @@ def certs(
     """Make a CA, a server's and a client's certificate, and say how to use them.
 
     A CA that is there already is used again: so both certificates are renewed. The first --host is the one that the
-    Cluster Autoscaler is told to call.
+    Cluster Autoscaler is configured to call.
     """
     from nodewright.gateways.externalgrpc import certificates  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ _UNSEEN = "not looked at yet"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One host. ``system``: what it told of itself, "" if it did not answer."""
+    """One host. ``system``: what it reported of itself, "" if it did not answer."""
 
     name: str
     address: str

@@ -1,7 +1,7 @@
 """Convert the objects in a text and leave everything else of it as it was written.
 
 Mostly one key gets another name; then only that key is touched and comments stay. Where that can't be enough (text that
-becomes an object), the document is written anew. What can't be converted is passed on as it is and told.
+becomes an object), the document is written anew. What can't be converted is passed on unchanged and reported.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from api import names
-from api.conversion import Field, convert
+from api.conversion import OF_REQUESTS, Field, convert, convert_request
 from api.providerconfig import FIELDS, ProviderConfigError, find, holder
+from api.provisioning_names import PROVISIONING_GROUP
 from nodewright.cli.manifests.checks import Subject, subjects
 from nodewright.cli.manifests.documents import Broken, Chunk, Document, chunks, read_one, write
 from nodewright.cli.manifests.findings import Finding
 from nodewright.cli.manifests.positions import Path, Position, nearest, read_path, write_path
 
-_KEY = re.compile(r"""(["']?)(?:providerConfig|providerSpec)(["']?)""")
+_KEY = re.compile(r"""(["']?)(providerConfig|providerSpec|provisioningClass|Parameters)(["']?)""")
 _UNTYPED = "names no config type (apiVersion and kind): Nodewright finds a provider by them"
 
 
@@ -51,7 +52,7 @@ def rewrite(file: str, text: str, to: Field) -> Rewritten:
             continue
         work = _Work(file, document, to)
         written.append(chunk.mark + (work.text(chunk) if work.run() else chunk.text))
-        changed += len(work.moved)
+        changed += work.changed
         faults += work.faults
         remarks += work.remarks
     return Rewritten("".join(written), changed, tuple(faults), tuple(remarks))
@@ -63,6 +64,8 @@ class _Work:
     def __init__(self, file: str, document: Document, to: Field) -> None:
         self.moved: list[Path] = []
         """Paths of the fields that have another name, or other content, now."""
+        self.changed = 0
+        """Objects."""
         self.faults: list[Finding] = []
         self.remarks: list[Finding] = []
         self._file = file
@@ -73,8 +76,11 @@ class _Work:
     def run(self) -> bool:
         """Whether anything changes."""
         for subject in subjects(self._document.data):
-            if str(subject.data.get("apiVersion", "")).partition("/")[0] == names.GROUP:
+            group = str(subject.data.get("apiVersion", "")).partition("/")[0]
+            if group == names.GROUP:
                 self._convert(subject)
+            elif group == PROVISIONING_GROUP and subject.kind == "ProvisioningRequest":
+                self._convert_request(subject)
         return bool(self.moved)
 
     def text(self, chunk: Chunk) -> str:
@@ -103,7 +109,16 @@ class _Work:
         held_by, path = holder(subject.data)
         old = next(name for name in FIELDS if held_by.get(name))
         self.moved.append((*subject.root, *read_path(path), old))
+        self.changed += 1
         self._result = _replaced(self._result, subject.root, converted)
+
+    def _convert_request(self, subject: Subject) -> None:
+        converted = convert_request(subject.data)
+        if converted is not subject.data:
+            spec = subject.data["spec"]
+            self.moved += [(*subject.root, "spec", name) for name in OF_REQUESTS if name in spec]
+            self.changed += 1
+            self._result = _replaced(self._result, subject.root, converted)
 
     def _finding(self, subject: Subject, path: str, message: str, stood: str = "") -> Finding:
         """``stood``: where in the document it is, if the field has another name there."""
@@ -116,7 +131,7 @@ class _Work:
         for place in sorted(places, key=lambda p: (p.line, p.column), reverse=True):
             row, column = place.line - chunk.line - 1, place.column - 1
             if row < len(lines) and (found := _KEY.match(lines[row], column)):
-                key = f"{found[1]}{self._to}{found[2]}"
+                key = f"{found[1]}{OF_REQUESTS.get(found[2], self._to)}{found[3]}"
                 lines[row] = lines[row][:column] + key + lines[row][found.end() :]
         return "".join(lines)
 

@@ -160,7 +160,9 @@ def _hindrance(item: Item) -> str:
     if item.kind == MACHINE:
         if not spec_of(obj).get("providerID") or not status.get("nodeRef"):
             return "its host is in the making"
-        return "its host is being replaced" if status.get("replacement") else ""
+        if status.get("replacement"):
+            return "its host is being replaced"
+        return "its host is being changed" if status.get("phase") in {"Updating"} else ""
     if item.kind == CONTROL_PLANE and status.get("pending"):
         return "a Machine of it joins, goes or is upgraded"
     ordinals = mapping(status.get("ordinals"))

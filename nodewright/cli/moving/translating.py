@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controllers.kernel.refs import Obj, objects
+from api.names import MOVING_ANNOTATION as MOVING
+from controllers.kernel.refs import Obj, mapping, objects
 
 UIDs = Mapping[str, str]
 """UID at the source to UID at the target."""
@@ -22,7 +23,7 @@ _SERVERS_OWN = (
     "deletionGracePeriodSeconds",
 )
 _REWRITTEN = ("labels", "annotations")
-"""Of the metadata: the ledgers of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
+"""Annotations of ours that hold UIDs. A user's spec and a Secret's data hold none of ours."""
 
 
 def body_of(obj: Obj, uids: UIDs) -> dict[str, Any]:
@@ -65,10 +66,29 @@ def rewritten(value: Any, uids: UIDs) -> Any:
 
 
 def differences(source: Obj, target: Obj, uids: UIDs) -> list[str]:
-    """Paths at which ``target`` is not what ``source`` has to become; empty: nothing was lost on the way."""
+    """Paths at which ``target`` is not what ``source`` has to become; empty: nothing was lost on the way.
+
+    The mark of the move and the conditions Paused, which controllers add for it on both sides, don't count.
+    """
     wanted = {**body_of(source, uids), "status": status_to_be(source, uids)}
     metadata = {name: value for name, value in target["metadata"].items() if name not in _SERVERS_OWN}
-    return sorted(_differing(wanted, {**target, "metadata": metadata, "status": target.get("status")}, ""))
+    found = {**target, "metadata": metadata, "status": target.get("status")}
+    return sorted(_differing(_without_pause(wanted), _without_pause(found), ""))
+
+
+def _without_pause(obj: Mapping[str, Any]) -> dict[str, Any]:
+    metadata, status = dict(obj["metadata"]), obj.get("status")
+    annotations = {name: value for name, value in mapping(metadata.get("annotations")).items() if name != MOVING}
+    metadata["annotations"] = annotations
+    if not isinstance(status, Mapping):
+        return {**obj, "metadata": metadata, "status": None}
+    conditions = [each for each in objects(status.get("conditions")) if each.get("type") != "Paused"]
+    kept = {name: value for name, value in status.items() if name != "conditions"}
+    return {
+        **obj,
+        "metadata": metadata,
+        "status": {**kept, **({"conditions": conditions} if conditions else {})} or None,
+    }
 
 
 def _rewritten(value: Any, pattern: re.Pattern[str], uids: UIDs) -> Any:

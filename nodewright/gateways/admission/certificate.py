@@ -23,7 +23,7 @@ class CertificateError(Exception):
 class ServedCertificate:
     """``context`` is the one object that listeners use; a reload changes what it shows from then on.
 
-    ``expiry`` is told when it ends. Raises CertificateError if the files are no good at the start.
+    ``expiry`` is called with its end. Raises CertificateError if the files are no good at the start.
     """
 
     def __init__(self, cert_file: Path, key_file: Path, expiry: Gauge) -> None:
@@ -36,7 +36,7 @@ class ServedCertificate:
         self._take(self._read())
 
     def reload(self) -> bool:
-        """Take the files if they have changed; True if so. Files that are no good are told and passed over."""
+        """Take the files if they have changed; True if so. Files that can't be used are reported and skipped."""
         try:
             content = self._read()
             if content in (self._content, self._refused):

@@ -26,7 +26,7 @@ _log = structlog.get_logger("nodewright.webhook")
 
 PATH = "/validate"
 MOST_BYTES = 8 * 1024 * 1024
-"""Of a request: an API server takes objects of 3 MiB at most, and a review may have two."""
+"""Bytes of a request: an API server takes objects of 3 MiB at most, and a review may have two."""
 
 
 BODY_SECONDS = 30.0

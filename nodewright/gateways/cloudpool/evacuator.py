@@ -166,7 +166,7 @@ class Evacuator:
         return min(REQUEUE_AFTER, max(left, REQUEUE_SOON / 10))
 
     async def _is_really_empty(self, case: _Case, node: Obj) -> bool:
-        """A pod that was bound just before the Node was closed may not have been told by the watch yet."""
+        """The watch may not have delivered yet a pod that was bound just before the Node was cordoned."""
         try:
             pods = await self.watching.client.pods_on(case.victim.node)
         except KubeError as error:

@@ -29,7 +29,7 @@ _log = structlog.get_logger("nodewright.cloudpool")
 _audit = structlog.get_logger("nodewright.cloudpool.audit")
 
 MOST_BYTES = 1024 * 1024
-"""Of a request that is read here; what is passed on is not measured."""
+"""Bytes of a request that is read here; what is passed on is not measured."""
 MOST_IN_FLIGHT = 400
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ROUTE: web.RequestKey[str] = web.RequestKey("route", str)

@@ -31,7 +31,7 @@ Decide = Callable[[Pool], Answer]
 
 
 class Machines:
-    """Of all pools. ``api_timeout``: seconds for the API server to answer. All methods raise OperationError."""
+    """Machines of all pools. ``api_timeout``: seconds for the API server to answer. Methods raise OperationError."""
 
     def __init__(self, watching: Watching, api_timeout: float) -> None:
         self._watching = watching

@@ -11,7 +11,7 @@ MOST_WAITING = 1000
 
 
 class OperationError(Exception):
-    """How an operation failed, as it is told to its client."""
+    """How an operation failed, as its client sees it."""
 
     def __init__(self, status: int, message: str, detail: str = "") -> None:
         super().__init__(f"{message}: {detail}" if detail else message)

@@ -52,7 +52,7 @@ class ScalerOptions:
 
 
 class Scaler:
-    """Of the pool behind ``evacuator``. All methods raise OperationError."""
+    """Sizes of the pool behind ``evacuator``. All methods raise OperationError."""
 
     def __init__(self, evacuator: Evacuator, options: ScalerOptions, operations: Operations | None = None) -> None:
         self.operations = operations or Operations()
@@ -119,7 +119,7 @@ class Scaler:
             raise _of_backend(SET_SIZE, "failed to request desiredSize against backend cloudpool", error) from error
 
     def _falls_short(self, desired: int, shrink: Shrink) -> None:
-        """As the original: a client is told no more than that its request was taken; a strict one is told all."""
+        """As upstream: a client learns only that its request was accepted; a strict one gets the outcome."""
         metrics.CLOUDPOOL_MISSING.set(shrink.missing)
         _log.warning("the scale-down falls short", desired=desired, missing=shrink.missing, kept=dict(shrink.kept))
         if self._options.strict:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 
-from controllers.kernel.refs import Kind, Obj
+from controllers.kernel.refs import Key, Kind, Obj
 from nodewright.runtime.cache.cache import Cache, CacheView
+from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.kube.client import KubeClient
@@ -18,7 +19,10 @@ from nodewright.runtime.observability import Checks
 
 
 class Watching:
-    """An async context manager; it begins to read at once. ``now`` is the wall clock of the decisions."""
+    """An async context manager; it begins to read at once. ``now`` is the wall clock of the decisions.
+
+    ``namespace``: only what is in it; "": everywhere.
+    """
 
     def __init__(
         self,
@@ -26,8 +30,11 @@ class Watching:
         kinds: Iterable[Kind],
         now: Callable[[], datetime],
         options: ReflectorOptions | None = None,
+        *,
+        namespace: str = "",
     ) -> None:
         self.cache = Cache(kinds)
+        self.namespace = namespace
         self.client = client
         self.now = now
         self._options = options
@@ -36,7 +43,8 @@ class Watching:
         self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Watching:
-        source = self.client.named("cache")
+        client = self.client.named("cache")
+        source = Part(client, (Key(self.namespace, ""),)) if self.namespace else client
         self._reflectors = tuple(Reflector(source, self.cache, kind, self._options) for kind in self.cache.stores)
         for reflector in self._reflectors:
             self.cache.listen(reflector.kind, self._hear)

@@ -72,7 +72,7 @@ class CoreLines:
     _reasons: dict[str, str] = field(default_factory=dict)
     """By thread: reasons whose trace is yet to come."""
     _failure: str = ""
-    """Of the trace that is being read; its peer is yet to come."""
+    """Error of the trace that is being read; its peer comes in a later line."""
     _in_trace: bool = False
 
     def feed(self, line: str) -> list[Found]:

@@ -1,4 +1,4 @@
-"""The whole gateway: watches, a picture of the groups, and the server, until it is told to stop."""
+"""The whole gateway: watches, a snapshot of the groups, and the server, until it is stopped."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Gateway:
         return collectors.families(collectors.Scene(self.cache, {}, staleness, utc_now()))
 
     async def run(self, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
-        """Until ``stop`` is set. ``ready`` is told the address once everything is read and calls are answered.
+        """Until ``stop`` is set. ``ready`` is called with the address once everything is read and calls are answered.
 
         Raises OSError if the port can't be had, or whatever a background part died of (a bug).
         """

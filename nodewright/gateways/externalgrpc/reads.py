@@ -40,7 +40,7 @@ class CallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """``group_options``: answer NodeGroupGetOptions. ``prices`` None: no prices are told."""
+    """``group_options``: answer NodeGroupGetOptions. ``prices`` None: no prices are given."""
 
     gpu_label: str = "cluster-api/accelerator"
     group_options: bool = False

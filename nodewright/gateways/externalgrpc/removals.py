@@ -50,7 +50,7 @@ class _Call:
 
 
 class Removals:
-    """Of one process; ``close`` when no more calls come."""
+    """Removals of one process; ``close`` when no more calls come."""
 
     def __init__(self, scaler: Scaler, fleet: Fleet) -> None:
         self._scaler = scaler

@@ -45,7 +45,9 @@ class UnavailableError(Exception):
 
 
 class Scaler:
-    """Of one process. Another one beside it does no harm: sizes are written on the version that was decided on."""
+    """Sizes, written by one process. A second process does no harm: each write names the version that it was decided
+    on.
+    """
 
     def __init__(self, client: KubeClient, cache: Cache, fleet: Fleet, recorder: EventRecorder) -> None:
         self._client = client

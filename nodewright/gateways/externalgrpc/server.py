@@ -61,7 +61,7 @@ class GrpcServer:
                 ("grpc.max_send_message_length", options.most_bytes),
                 ("grpc.max_concurrent_streams", options.at_once),
                 ("grpc.max_connection_age_ms", _HOUR_MS),  # so that a certificate is looked at again
-                ("grpc.so_reuseport", 0),  # a second one on the port is told so
+                ("grpc.so_reuseport", 0),  # a second server on the port fails at once
             ],
         )
         self.address = ""
@@ -102,7 +102,7 @@ class GrpcServer:
             await self._health.set(name, status)
 
     def _handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        """Of each method that the .proto file declares; one that nobody wrote fails here, at the start."""
+        """Handlers of all methods that the .proto file declares; a missing one fails here, at the start."""
         handlers = {}
         for method in SERVICE.methods:
             change = getattr(self._changes, method.name, None)

@@ -1,7 +1,7 @@
 """What stands still because somebody or something asked for it: worth a line, no failure.
 
 A fleet that does nothing looks like a broken one: a pause, a partition, a closed budget, a failure domain that rests,
-an autoscaler that nobody runs and two processes that want the same objects are told with since when and what to do.
+an autoscaler that nobody runs and two processes that want the same objects are shown with since when and what to do.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from api.conditions import Reason
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, annotations_of, key_of
 from controllers.kernel.wording import counted
+from nodewright.reports.fleet.found import removed_by
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.health import conditions_of
@@ -49,6 +50,7 @@ def held(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | No
     lines = [_as_one(kind, group) for (_, kind, _), group in found.items()]
     if serving is not None:
         lines += [*_other_holders(serving), *_without_autoscaler(listed, serving)]
+        lines += [line for each in serving for line in removed_by(each)]
     return tuple(lines)
 
 

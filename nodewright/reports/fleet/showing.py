@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
@@ -30,7 +31,12 @@ def as_value(fleet: Fleet) -> dict[str, Any]:
         "machines": dict(fleet.machines),
         "kubelets": dict(fleet.kubelets),
         "servedBy": [
-            {"lease": each.lease, "holder": str(each.holder), "serves": [str(claim) for claim in each.holder.claims]}
+            {
+                "lease": each.lease,
+                "holder": str(each.holder),
+                "version": each.findings.version,
+                "serves": [str(claim) for claim in each.holder.claims],
+            }
             for each in fleet.serving
         ],
         "problems": [_as_value(problem) for problem in fleet.problems],
@@ -68,12 +74,18 @@ def as_lines(fleet: Fleet, width: int) -> list[Text]:
 
 
 def _filled(drawn: list[Text], fleet: Fleet, shown: tuple[tuple[Problem, ...], str], width: int) -> list[Text]:
-    """``drawn`` and as many blocks below it as the screen has room for; those left are counted."""
+    """``drawn`` and as many blocks below it as the screen has room for; those left are counted.
+
+    A next step stands at the first of those that share it.
+    """
     from rich.text import Text  # noqa: PLC0415
 
     problems, more = shown
+    steps: set[str] = set()
     for index, problem in enumerate(problems):
-        block = list(_shown(fleet, problem, width))
+        once = replace(problem, next_step="") if problem.next_step in steps else problem
+        steps.add(problem.next_step)
+        block = list(_shown(fleet, once, width))
         if len(drawn) + len(block) >= MOST_LINES:
             left = counted(len(problems) - index, more)
             return [*drawn, Text(f"  and {left}: -n NAMESPACE or -o json shows them", "dim")]
@@ -95,7 +107,11 @@ def _there_is(fleet: Fleet, width: int) -> list[Text]:
 
 
 def _deciding(fleet: Fleet, width: int) -> list[Text]:
-    return [line for each in fleet.serving for line in _folded(f"Decides   {each.holder}, Lease {each.lease}", width)]
+    drawn: list[Text] = []
+    for each in fleet.serving:
+        version = f", version {each.findings.version}" if each.findings.version else ""
+        drawn += _folded(f"Decides   {each.holder}{version}, Lease {each.lease}", width)
+    return drawn
 
 
 def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from controllers.kernel.machine_facts import MachineFacts, read
+from api.conditions import SetCondition
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -23,8 +23,11 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
+from nodewright.reports.fleet.cells import state_of
+from nodewright.reports.fleet.found import found_by
 from nodewright.reports.fleet.held import held
 from nodewright.reports.fleet.problem import Problem
+from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.branch import Branch, Mood, wrong
 from nodewright.reports.tree.builder import DisplayOptions, grow, grow_loose, has_owner
 from nodewright.reports.tree.health import conditions_of, lines_of, mood_of
@@ -53,15 +56,15 @@ class Fleet:
 def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
     """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
     listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
-    facts = [read(machine) for machine in listed[MACHINE]]
     problems = [problem for namespace, tree in _trees(listed, view) for problem in _of_tree(namespace, tree)]
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
         problems += _unserved(listed, serving)
+        problems += [problem for each in serving for problem in found_by(each)]
     return Fleet(
         view.now,
         {kind.plural: len(found) for kind, found in listed.items()},
-        dict(Counter(_state(each) for each in facts).most_common()),
+        dict(Counter(map(state_of, listed[MACHINE])).most_common()),
         dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
         serving or (),
         tuple(problems),
@@ -98,7 +101,10 @@ def _of_tree(namespace: str, tree: Branch) -> Iterator[Problem]:
 def _deepest(branch: Branch, owner: Branch) -> Iterator[tuple[Branch, Branch]]:
     """Wrong lines without a wrong one below. A condition's line belongs to the object above it."""
     here = branch if "/" in branch.name or branch.name.endswith(" Machines") else owner
-    below = [found for child in branch.children if wrong(child) for found in _deepest(child, here)]
+    sick = [child for child in branch.children if wrong(child)]
+    if any("Machine" in child.name for child in sick):
+        sick = [child for child in sick if child.name != SetCondition.SCALING_DOWN]  # the Machines below say it
+    below = [found for child in sick for found in _deepest(child, here)]
     if below:
         yield from below
     elif branch.mood is Mood.BAD:
@@ -108,7 +114,7 @@ def _deepest(branch: Branch, owner: Branch) -> Iterator[tuple[Branch, Branch]]:
 def _problem(namespace: str, owner: Branch, line: Branch) -> Problem:
     below = owner.name if owner is not line else ""
     reason = line.reason or line.state
-    return Problem(namespace, below, line.name, reason, line.message, line.since, line.advice)
+    return Problem(namespace, below, line.name, reason, line.message, line.since, line.advice or advice_for(reason))
 
 
 def _of_class(machine_class: Obj) -> Iterator[Problem]:
@@ -133,16 +139,6 @@ def _unserved(listed: Mapping[Kind, list[Obj]], serving: tuple[Serving, ...]) ->
         Problem(namespace, "", f"{count} {plural}", "NotServed", message, next_step=advice)
         for (namespace, plural, message, advice), count in found.items()
     ]
-
-
-def _state(machine: MachineFacts) -> str:
-    if machine.deleting:
-        return "going"
-    if machine.failed:
-        return "failed"
-    if machine.ready:
-        return "Ready"
-    return "not Ready" if machine.node_name else "coming up"
 
 
 def _kubelet(machine: Obj) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api import names
-from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineCondition
+from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineCondition, SetCondition
+from api.names import MachinePhase
 from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import (
@@ -83,6 +84,29 @@ def advised_once(branch: Branch, given: set[str]) -> Branch:
     return replace(branch, children=children, advice=advice)
 
 
+def shown_once(branch: Branch, given: list[str] | None = None) -> Branch:
+    """The tree for a person: what a deletion waits for stands at the top owner, not again at all that it owns.
+
+    Of 30 Machines behind one budget the deployment says why, its set only that, and ``30 Machines`` which.
+    """
+    given = [] if given is None else given
+    kept: list[Branch] = []
+    for child in branch.children:
+        if child.name == SetCondition.SCALING_DOWN and child.message in given:
+            continue
+        if child.name == SetCondition.SCALING_DOWN:
+            given.append(child.message)
+        kept.append(shown_once(child, given))
+    names_only = branch.name.endswith(" Machines") and any(_spoken(branch) in text for text in given)
+    message = branch.message.removeprefix(_spoken(branch)).strip() if names_only else branch.message
+    return replace(branch, children=tuple(kept), message=message)
+
+
+def _spoken(group: Branch) -> str:
+    """The message of a line that stands for several Machines, without their names."""
+    return group.message.rpartition(" (")[0]
+
+
 class _Gardener:
     def __init__(self, view: View, display: DisplayOptions) -> None:
         self._view = view
@@ -109,7 +133,7 @@ class _Gardener:
         return Branch(
             name=f"{kind.name}/{key_of(obj).name}",
             mood=mood_of(obj),
-            state=f"deleting, {state}" if going else state,
+            state=f"deleting, {state}" if going and state != MachinePhase.DELETING else state,
             reason=str(ready.get("reason", "")) if ready.get("status") != "True" else "",
             since=parse_time(going) or parse_time(ready.get("lastTransitionTime")),
             message=str(ready.get("message", "")) if ready.get("status") != "True" else "",
@@ -160,7 +184,7 @@ class _Gardener:
         return sorted(shown, key=_revision, reverse=True)
 
     def _machine(self, machine: Obj, alone: bool = False) -> Branch:
-        """Rules of its drain are told of the one that was asked for, and of those that are going."""
+        """Drain rules are shown for the requested Machine and for Machines that are being deleted."""
         status = machine.get("status") or {}
         line = self._line(MACHINE, machine, str(status.get("phase") or "Pending"), ())
         if line.mood is Mood.BAD and not line.reason:
@@ -195,6 +219,8 @@ class _Gardener:
 
     def _node(self, name: str, spec: Mapping[str, Any]) -> Branch:
         node = self._view.get(NODE, Key("", name))
+        if node is None and not self._view.complete(NODE):
+            return Branch(f"Node/{name}")
         if node is None:
             return Branch(f"Node/{name}", Mood.BAD, state="missing", advice="The Node object is gone.")
         ready = find(conditions_of(node), "Ready") or {}

@@ -62,6 +62,33 @@ def lines(tree: Branch, now: datetime, width: int) -> list[Text]:
     return drawn
 
 
+def sentences(tree: Branch, width: int) -> list[Text]:
+    """The tree without columns, ``NAME — REASON: MESSAGE`` a line, in lines of ``width`` columns."""
+    from rich.text import Text  # noqa: PLC0415
+
+    drawn: list[Text] = []
+    for prefix, branch in rows(tree):
+        mark = f"{MARKS[branch.mood]} " if branch.mood else ""
+        message = ": ".join(part for part in (branch.reason, branch.message) if part)
+        below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
+        free = max(LEAST_WIDTH, width - len(prefix))
+        folded = _folded(f"{mark}{branch.name}" + (f" — {message}" if message else ""), free)
+        first = Text(prefix, "dim").append(mark, STYLES[branch.mood])
+        name, dash, rest = folded[0].removeprefix(mark).partition(" — ")
+        drawn.append(first.append(name, "not dim bold" if "/" in branch.name else "not dim").append(dash + rest, "dim"))
+        drawn.extend(Text(f"{below}  {more}", "dim") for more in _rewrapped(folded[1:], width - len(below) - GAP))
+    return drawn
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(LEAST_WIDTH, width), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _rewrapped(folded: list[str], width: int) -> list[str]:
+    """Lines below the first have the tree's ribs before them, so less room."""
+    return _folded(" ".join(folded), width) if folded else []
+
+
 def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415
 

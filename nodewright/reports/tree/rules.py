@@ -14,7 +14,7 @@ from nodewright.reports.tree.branch import Branch, Mood
 
 
 def drain_rules(machine: Obj, view: View) -> Iterator[Branch]:
-    """A line for each rule that selects the Machine; one that can't be read holds every drain up, and is told alone."""
+    """A line for each rule that selects the Machine; one that can't be read blocks every drain, and is shown alone."""
     objects = view.indexed(MACHINE_DRAIN_RULE, indexes.NAMESPACE, key_of(machine).namespace)
     found = for_machine(machine, cluster_of(machine, view), objects)
     if found.problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from api import names
@@ -23,6 +23,7 @@ from controllers.kernel.refs import (
 )
 from nodewright.reports.tree.branch import Branch, Mood
 from nodewright.runtime.claims import Claim, Holder, holder_of
+from nodewright.runtime.findings import Findings, findings_of
 from nodewright.runtime.lease import Terms, duration_of, spec_of
 from nodewright.runtime.process_identity import is_gone
 
@@ -46,12 +47,13 @@ class Serving:
 
     lease: str
     holder: Holder
+    findings: Findings = field(default_factory=Findings)
 
 
 def live(leases: Iterable[Obj], now: datetime) -> tuple[Serving, ...]:
     """Those whose holder says what it serves, and that have not run out."""
     return tuple(
-        Serving(str(key_of(lease)), holder)
+        Serving(str(key_of(lease)), holder, findings_of(lease))
         for lease in leases
         if (holder := holder_of(lease)).claims and _is_fresh(lease, now) and not is_gone(holder.process)
     )

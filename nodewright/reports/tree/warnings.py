@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,7 +39,21 @@ def latest(events: Iterable[Mapping[str, Any]], tree: Branch, namespace: str, ui
         if e.get("type") == "Warning" and _subject(e, namespace) in names and not _is_of_a_namesake(e, namespace, uids)
     ]
     lines = [_line(event) for event in sorted(about, key=_moment, reverse=True)]
-    return [line for line in lines if line.message not in messages][:MOST]
+    new = [line for line in lines if not any(line.message in message for message in messages)]
+    return list(_by_reason(new))[:MOST]
+
+
+def _by_reason(lines: Iterable[Branch]) -> Iterator[Branch]:
+    """Of several objects of a kind with the same reason the newest line alone, and how many others there are."""
+    groups: dict[tuple[str, str], list[Branch]] = {}
+    for line in lines:
+        groups.setdefault((line.name.partition("/")[0], line.reason), []).append(line)
+    for group in groups.values():
+        others = len({line.name for line in group}) - 1
+        if others:
+            yield replace(group[0], message=f"{group[0].message} (and of {others} more)")
+        else:
+            yield from group
 
 
 def _subject(event: Mapping[str, Any], namespace: str) -> str:

@@ -128,7 +128,7 @@ class BootstrapDirectory:
         self._reports = HostReports(self._client_of)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """``listener`` is told the UID of each Machine of which more is known."""
+        """``listener`` gets the UID of each Machine of which more is known."""
         self._reports.listen(listener)
         self._listeners.append(listener)
 
@@ -286,7 +286,7 @@ class BootstrapDirectory:
             self._places[key].sweeping = None
 
     def _learn(self, key: Key | None, found: Sweep, began: float) -> None:
-        """What was told by calls that ended after the list began is newer than the list."""
+        """Answers of calls that ended after the list began are newer than the list."""
         place = self._places[key]
         place.swept_at = began
         curious, place.curious = place.curious, set()

@@ -189,7 +189,7 @@ def is_reachable(server: str) -> bool:
 
 
 def ca_fault(pem: bytes, now: datetime) -> str:
-    """What is wrong with a CA's PEM, "" if hosts can trust it. Of several certificates one that is valid is enough."""
+    """What is wrong with a CA's PEM, "" if hosts can trust it. One valid certificate among several is enough."""
     from cryptography import x509  # noqa: PLC0415  (slow to import)
 
     if not pem or len(pem) > _LARGEST_CA:

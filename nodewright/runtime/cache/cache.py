@@ -18,7 +18,7 @@ from nodewright.runtime.cache.store import Change, Store
 _log = structlog.get_logger("nodewright.cache")
 _DAWN = datetime.min.replace(tzinfo=UTC)
 Listener = Callable[[Change, bool], None]
-"""Told of each change after it is in the store; the flag says that it came from a list (start or relist)."""
+"""Called with each change after it is in the store; the flag says that it came from a list (start or relist)."""
 
 
 class Completeness(Protocol):
@@ -30,6 +30,14 @@ class Completeness(Protocol):
     @property
     def current_for(self) -> float | None:
         """Seconds since the last outage ended: infinite if there was none, None during one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AsOf:
+    """What was so when a cache was copied."""
+
+    complete: bool
+    current_for: float | None
 
 
 class Cache:
@@ -74,6 +82,13 @@ class Cache:
 
     def view(self, now: datetime) -> CacheView:
         return CacheView(self, now)
+
+    def copy(self) -> Cache:
+        """The same objects as of now, fed by nothing: for a thread to read while this one goes on."""
+        copied = Cache(())
+        copied.stores = {kind: store.copy() for kind, store in self.stores.items()}
+        copied._completeness = {kind: _AsOf(self.complete(kind), self.current_for(kind)) for kind in self.stores}
+        return copied
 
     def close(self) -> None:
         """Nothing feeds it any more."""

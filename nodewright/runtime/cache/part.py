@@ -14,7 +14,7 @@ from nodewright.runtime.kube.client import KubeClient, Page
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Of one watch; ``error`` None: the server ended it."""
+    """End of one watch; ``error`` None: the server ended it."""
 
     error: Exception | None
 
@@ -41,7 +41,7 @@ class Part:
         return Page([item for page in pages for item in page.items], pages[0].resource_version, "")
 
     async def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]:
-        """As the client's. Of several keys each goes on where its own list or watch ended."""
+        """As the client's. Each key goes on where its own list or watch ended."""
         if len(self._keys) == 1:
             key = self._keys[0]
             only = self._client.watch(kind, resource_version, seconds, key.namespace, key.name)

@@ -7,7 +7,7 @@ How a watch ends, and what follows:
 | clean (timeout; also how a busy server cuts slow watchers) | watch again from the last resourceVersion |
 | silence (a kind that never changes gets no bookmarks) | the same |
 | connection broken, garbage, 5xx or 429 (as answer or as ERROR event) | the same after a pause |
-| 410 (as answer or as ERROR event), several failures without progress | list anew; what it lacks is told as deleted |
+| 410 (as answer or as ERROR event), several failures without progress | list anew; what it lacks counts as deleted |
 | 401, 403, 404 (the kind is not served yet) | pause, then list anew |
 """
 
@@ -173,7 +173,7 @@ class Reflector:
         objects: list[dict[str, Any]] = []
         limit = self._page_size
         page = await self._source.list_page(self.kind, limit)
-        version = page.resource_version  # the oldest of all pages: what happened since is told by the watch
+        version = page.resource_version  # the oldest of all pages: the watch delivers what happened since
         empty = 0
         while True:
             objects.extend(page.items)

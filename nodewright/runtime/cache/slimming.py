@@ -23,8 +23,8 @@ _SPEC = (
     "hostNetwork",
 )  # fmt: skip
 _SHARED_SPEC = (
-    "affinity", "nodeSelector", "overhead", "readinessGates", "resources", "schedulingGates", "tolerations",
-    "topologySpreadConstraints",
+    "affinity", "nodeSelector", "overhead", "readinessGates", "resources", "schedulingGates", "schedulingGroup",
+    "tolerations", "topologySpreadConstraints",
 )  # fmt: skip
 _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
 _STATUS = ("phase", "reason", "nominatedNodeName")

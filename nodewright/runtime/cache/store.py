@@ -52,6 +52,14 @@ class Store:
     def __len__(self) -> int:
         return len(self._objects)
 
+    def copy(self) -> Store:
+        """The same objects in a store of its own, which nothing feeds: for a thread to read while this one goes on."""
+        copied = Store(self.kind)
+        copied._objects.update(self._objects)
+        copied._by_uid.update(self._by_uid)
+        copied._faults.update(self._faults)
+        return copied
+
     def __iter__(self) -> Iterator[Obj]:
         return iter(self._objects.values())
 

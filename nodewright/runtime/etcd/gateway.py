@@ -21,7 +21,7 @@ from nodewright.runtime.kube.servers import checked_sockets
 from providers.base.addresses import AddressRefusedError, current
 
 MOST_BYTES = 1 << 20
-"""Of an answer; a list of seven members has 2 KiB."""
+"""Bytes of an answer; a list of seven members has 2 KiB."""
 TIMEOUT = 5.0
 """Seconds for one call."""
 MOST_MEMBERS = 32
@@ -131,7 +131,7 @@ class Gateway:
 
 
 def url_of(address: str, port: int) -> str:
-    """Of a host's client port; "" for what is no address."""
+    """URL of a host's client port; "" for what is no address."""
     try:
         ipaddress.ip_address(address)
     except ValueError:

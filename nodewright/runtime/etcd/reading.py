@@ -20,7 +20,7 @@ class RemovalRefused(Exception):
 
 
 async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime, port: int = CLIENT_PORT) -> EtcdRead:
-    """Never raises GatewayError: what does not answer is told. Every member is asked for itself."""
+    """Never raises GatewayError: members that do not answer are reported. Every member is asked for itself."""
     found, errors = await _list(gateway, hosts, port)
     if found is None:
         return EtcdUnread("; ".join(errors[:MOST_ERRORS]) or "no host has an address yet")

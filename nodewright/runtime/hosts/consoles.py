@@ -18,7 +18,7 @@ an answer that was none.
 
 
 class Consoles(Answers[str]):
-    """``changed`` is told the UID of a Machine whose host's console is known now."""
+    """``changed`` gets the UID of a Machine whose host's console is known now."""
 
     call = "console"
 

@@ -88,7 +88,7 @@ class HostDirectory:
         """Scopes that were only ever asked about configs: their hosts are nobody's business here."""
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """``listener`` is told the UID of each Machine whose host facts may have changed."""
+        """``listener`` gets the UID of each Machine whose host facts may have changed."""
         self._listeners.append(listener)
 
     def read_secrets_by(self, secrets_in: Callable[[str], Secrets]) -> None:
@@ -100,7 +100,7 @@ class HostDirectory:
         self._objects_in = objects_in
 
     def look(self, need: HostNeed) -> HostReads | None:
-        """What is known of the host. None: a list is under way; the listener is told when to look again."""
+        """What is known of the host. None: a list is under way; the listener is called when it has ended."""
         checked = _Checked(None, ()) if need.config is None else self._check(need.config, need.namespace)
         uid = need.machine_uid
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
@@ -192,6 +192,10 @@ class HostDirectory:
             moment = None if began is None else wall - timedelta(seconds=loop_now - began)
             found.append(HostList(scope.name, scope.listing.hosts(), moment, scope.list_problem))
         return tuple(found)
+
+    def paused(self) -> Mapping[str, str]:
+        """Why calls pause after failures, by scope; those whose calls go on are left out."""
+        return {scope.name: scope.pause for scope in self._scopes.values() if scope.pause}
 
     def remove(self, orphan: Orphan) -> bool:
         """Start to remove a host that no Machine knows. False: not now."""
@@ -374,8 +378,8 @@ class HostDirectory:
         except Exception as error:  # a third party's scope_of, given a config that may be malformed
             scope = None
             if not problems:
-                _log.warning("scope of a config can't be told", error=type(error).__name__)
-                problems = (Problem("", f"its scope can't be told: {error}"),)
+                _log.warning("scope of a config is unknown", error=type(error).__name__)
+                problems = (Problem("", f"its scope is unknown: {error}"),)
         return _Checked(scope, problems)
 
     def _changed(self, uid: str) -> None:

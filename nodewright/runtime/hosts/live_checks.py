@@ -22,7 +22,7 @@ _AT_FAULT = {ErrorClass.NOT_FOUND, ErrorClass.INVALID_CONFIGURATION}
 
 
 class LiveChecks(Answers[LiveCheck]):
-    """Paths are those below the config. ``changed`` is told the UIDs of Machines."""
+    """Paths are those below the config. ``changed`` gets the UIDs of Machines."""
 
     call = "validate"
 

@@ -26,7 +26,7 @@ _LONGEST_TURN = 60.0
 
 
 class Poller:
-    """``want`` asks for a list soon; whoever asked is told (``changed``) when one has come, or will not soon.
+    """``want`` asks for a list soon; the callers hear (``changed``) when one has come, or will not soon.
 
     ``pause``: seconds between two lists that the provider asks for, at least.
     """
@@ -135,7 +135,7 @@ class Poller:
         self._scope.listed()
 
     def _failed(self, error: ProviderError) -> None:
-        """Those who wait are told, and stay on the list to be told again when a list succeeds."""
+        """Waiting callers are notified, and again when a list succeeds."""
         self._failures += 1
         pause = backoff(error.error_class, self._failures, self._deps.random, error.retry_after)
         self._not_before = self._ended_at + pause

@@ -66,7 +66,7 @@ class _Call:
     spec_hash: str
     action: HostAction
     namespace: str
-    """Of the Machine; "" for a host that none is known of."""
+    """Namespace of the Machine; "" for a host whose Machine is not known."""
     begun_in: Context = field(default_factory=copy_context, compare=False)
     """What log lines and spans of the reconcile that asked for the call are about."""
 
@@ -112,7 +112,7 @@ class Scope:
         self._creating: Counter[str] = Counter()
         """Creations that run, by namespace."""
         self._namespace_of: dict[str, str] = {}
-        """Of the Machines whose hosts were made here, by UID."""
+        """Namespaces of the Machines whose hosts were created here, by UID."""
         self._pump_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -139,6 +139,13 @@ class Scope:
     def _is_full(self) -> bool:
         """No more hosts may come up now."""
         return self._creating.total() + len(self.listing.pending) >= self._options.hosts_in_flight
+
+    @property
+    def pause(self) -> str:
+        """Why calls pause after failures; "" if they don't."""
+        if self._breaker.error is None or not self._breaker.is_open(self._time()):
+            return ""
+        return f"calls pause: {self._breaker.error.error_class}: {self._breaker.error.message}"
 
     @property
     def calls(self) -> int:

@@ -19,7 +19,7 @@ def secrets_of(action: HostAction) -> list[str]:
 
 
 def redacted(error: ProviderError, action: HostAction | None = None) -> ProviderError:
-    """``error`` as it may be told; the same one if there is nothing to hide."""
+    """``error`` without secrets; the same object if it holds none."""
     message = without(secrets_of(action) if action is not None else (), error.message)
     if message == error.message:
         return error

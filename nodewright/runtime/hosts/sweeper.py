@@ -23,7 +23,7 @@ PAUSE = 60.0
 
 
 class Sweeper:
-    """``removes``: remove proven orphans; else they are only told. ``run`` until cancelled."""
+    """``removes``: remove proven orphans; else they are only reported. ``run`` until cancelled."""
 
     def __init__(self, cache: Cache, hosts: HostDirectory, now: Callable[[], datetime], removes: bool) -> None:
         self._cache = cache
@@ -31,6 +31,7 @@ class Sweeper:
         self._now = now
         self._removes = removes
         self._memory: Memory = {}
+        self._orphans: tuple[Orphan, ...] = ()
         self._reported: set[tuple[str, str]] = set()
         self._strange: set[str] = set()
 
@@ -50,7 +51,7 @@ class Sweeper:
         followed = view.current_since(MACHINE) if view.complete(MACHINE) else None
         cluster = self._hosts.management_cluster
         found = sweep(Observed(view.now, self._hosts.lists(), machines, followed, self._memory, cluster))
-        self._memory = found.memory
+        self._memory, self._orphans = found.memory, found.orphans
         for scope, why in found.frozen.items():
             _log.debug("not swept", scope=scope, why=why)
         for scope in found.strange.keys() - self._strange:
@@ -65,6 +66,10 @@ class Sweeper:
             self._hosts.remove(orphan)
         self._reported &= {(orphan.scope, orphan.host.id) for orphan in found.orphans}
         return found
+
+    def orphans(self) -> list[tuple[Orphan, datetime]]:
+        """Those of the last sweep, and since when each has looked like one."""
+        return [(orphan, self._memory[orphan.scope, orphan.host.id].first) for orphan in self._orphans]
 
     def _know_accounts_of_sets(self, view: View) -> None:
         """A MachineSet without Machines names the account in which its last one may have left a host behind."""

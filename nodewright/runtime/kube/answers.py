@@ -59,7 +59,7 @@ def decoded(body: bytes, what: str, heaviest: int) -> dict[str, Any]:
 
 
 def items_of(answer: Mapping[str, Any], kind: Kind) -> list[dict[str, Any]]:
-    """Of a list, each with apiVersion and kind. Raises MalformedAnswerError naming the place."""
+    """Items of a list, each with apiVersion and kind. Raises MalformedAnswerError naming the place."""
     items = answer.get("items")
     if items is None:
         return []

@@ -66,7 +66,7 @@ class KubeClient(Transport):
             return Page(items_of(answer, kind), *page_marks(answer, kind), weight(body), remaining_of(answer))
 
     async def pods_on(self, node: str) -> list[dict[str, Any]]:
-        """Its pods as the server has them now: what a watch has not told yet is among them."""
+        """Its pods as the server has them now, with those that the watch has not delivered yet."""
         path = with_query(collection_path(POD, ""), field_selector("spec.nodeName", node))
         return items_of(await self.object_of(Call("list", "GET", path, "pods")), POD)
 

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an API server, told apart by what the caller has to do about it."""
+"""Failures between us and an API server, classed by what the caller has to do."""
 
 from __future__ import annotations
 

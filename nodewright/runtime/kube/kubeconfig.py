@@ -68,7 +68,8 @@ def _is_file(path: Path) -> bool:
 
 
 async def load_kubeconfig(files: list[Path], context: str | None = None) -> Connection:
-    """The connection of ``context`` (default: the current one). Of several files the first that sets a thing wins.
+    """The connection of ``context`` (default: the current one). If several files set the same thing, the first one
+    wins.
 
     Raises ConfigurationError naming the file and the field.
     """

@@ -21,14 +21,16 @@ _ESCAPED = str.maketrans({"\\": r"\\", ",": r"\,", "=": r"\="})
 
 
 def collection_path(kind: Kind, namespace: str) -> str:
-    """Of all namespaces if ``namespace`` is "". Raises InvalidRequestError naming the part that is no name."""
+    """Path of a collection; of all namespaces if ``namespace`` is "". Raises InvalidRequestError naming the part that
+    is no name.
+    """
     if kind.namespaced and namespace:
         return f"{_root(kind)}/namespaces/{_checked(_LABEL, 'namespace', namespace)}/{kind.plural}"
     return f"{_root(kind)}/{kind.plural}"
 
 
 def object_path(kind: Kind, key: Key, subresource: str = "") -> str:
-    """Of one object; an empty name or namespace would mean all of them. Raises InvalidRequestError."""
+    """Path of one object; an empty name or namespace would mean all of them. Raises InvalidRequestError."""
     if kind.namespaced and not key.namespace:
         raise InvalidRequestError(f"{kind.plural} {_shown(key.name)}: the namespace is empty")
     path = f"{collection_path(kind, key.namespace)}/{_name(key.name)}"
@@ -36,7 +38,7 @@ def object_path(kind: Kind, key: Key, subresource: str = "") -> str:
 
 
 def api_path(group: str, version: str) -> str:
-    """Of all resources of one version of a group, "" for core. Raises InvalidRequestError."""
+    """Path of the resources of one version of a group, "" for core. Raises InvalidRequestError."""
     version = _checked(_LABEL, "version", version)
     return f"/apis/{_checked(_SUBDOMAIN, 'group', group)}/{version}" if group else f"/api/{version}"
 

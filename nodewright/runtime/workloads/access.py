@@ -40,7 +40,7 @@ from nodewright.runtime.workloads.secret import connection_in
 _log = structlog.get_logger("nodewright.workloads")
 
 _SHARE_APART = 4
-"""Of the memory that the objects of a cluster may take, the kinds apart get so much beside: a quarter. Whoever floods
+"""The share of a cluster's memory that the kinds apart get beside the rest: a quarter. A flood of
 the cluster with requests does not have it counted as unreachable.
 """
 Companion = Callable[[Key, KubeClient], AbstractAsyncContextManager[object]]

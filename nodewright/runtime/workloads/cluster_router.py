@@ -26,7 +26,7 @@ from nodewright.runtime.workloads.placement import cluster_of, local, placed
 
 
 class ClusterRouter:
-    """Of one reconciler. Clusters are None in the management cluster."""
+    """Routes of one reconciler. Clusters are None in the management cluster."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ClusterRouter:
         )
 
     def _no_site(self, cluster: Key) -> Site:
-        """Of a Cluster without an API of its own, for a reconciler that sees that alone."""
+        """Site of a Cluster whose kubeconfig Secret is missing, for a reconciler that sees workload clusters alone."""
         why = f"there is no Secret {kubeconfig_secret_of(cluster)}"
         unreachable = Unreachable("", str(Reason.KUBECONFIG_MISSING), why)
         return Site(unreachable, APITarget(Gate(f"Cluster {cluster}"), self._nothing))
@@ -87,8 +87,8 @@ class ClusterRouter:
         return CacheView(self._cache, self._now(), unknown, self._nothing, self._view_in)
 
     def may_look(self, view: CacheView) -> bool:
-        """Whether everything is read that the reconciler needs. Of a cluster that can't be reached some reconcilers can
-        speak.
+        """Whether everything is read that the reconciler needs. For a cluster that can't be reached some reconcilers
+        can speak.
         """
         frozen = self._speaks and isinstance(view.workload, Unreachable)
         return all(view.complete(kind) or (frozen and kind in WORKLOAD_KINDS) for kind in self._reconciler.reads)
@@ -145,7 +145,7 @@ class ClusterRouter:
         return tuple(store.faults(self.local(key))) if store is not None else ()
 
     def keys(self) -> Iterator[Key]:
-        """Of all objects of the reconciler that are known."""
+        """Keys of all objects of the reconciler that are known."""
         yield from self._cache.stores[self._reconciler.kind].keys()
         for cluster in self._clusters() if self._lives else ():
             yield from self._placed_in(cluster)

@@ -23,7 +23,7 @@ from nodewright.runtime.workloads.access import ClusterAccess, Dependencies
 _log = structlog.get_logger("nodewright.workloads")
 
 WorkloadListener = Callable[[Key, Change, bool], None]
-"""Told of each change in a workload cluster: the Cluster, the change, and whether a list brought it."""
+"""Called for each change in a workload cluster: the Cluster, the change, and whether a list brought it."""
 _PAUSE_AFTER_BUG = 5.0
 
 

@@ -7,15 +7,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
+from api.autoprovision import read_offer
+from controllers.autoscaler.candidates import OfferedClass, made_of, with_candidates
 from controllers.autoscaler.cluster_state import ClusterState, GroupObjects, Objects, WorkloadObjects, read_cluster
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory, read, write
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.plan import decide
-from controllers.kernel.actions import Action, Patch, Scale
+from controllers.kernel.actions import Action, Create, Delete, Patch, Scale
 from controllers.kernel.conditions import format_time
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, key_of
+from providers.base.contract import Shape
 
 Obj = dict[str, Any]
+GANGS = "scheduling.k8s.io/v1alpha2"
+ZONE = "topology.kubernetes.io/zone"
 START = datetime(2026, 6, 1, tzinfo=UTC)
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 READY = {"type": "Ready", "status": "True", "reason": "Ready"}
@@ -34,6 +40,9 @@ class Fleet:
     nodes: dict[str, Obj] = field(default_factory=dict)
     pods: dict[str, Obj] = field(default_factory=dict)
     others: dict[str, list[Obj]] = field(default_factory=dict)
+    offered: list[OfferedClass] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    pod_groups: dict[str, dict[str, Obj]] = field(default_factory=dict)
     made: int = 0
 
     def group(self, name: str, least: int = 0, most: int = 10, **capacity: str) -> Obj:
@@ -63,6 +72,17 @@ class Fleet:
         }
         return self.deployments[name]
 
+    def offer(self, name: str, text: str = "true", domains: tuple[str, ...] = (), **capacity: str) -> OfferedClass:
+        """A MachineClass of which the autoscaler may make groups."""
+        offer = read_offer(text)
+        assert offer is not None
+        given = {"cpu": "4", "memory": "8Gi", "pods": "110", **capacity}
+        shape = Shape(given, {}, (), ZONE if domains else "")
+        found = OfferedClass(key=Key("ns", name), offer=offer, shape=shape, domains=domains)
+        self.offered.append(found)
+        self.texts[name] = text
+        return found
+
     def pod(self, name: str, cpu: str = "1", node: str = "", **spec: Any) -> Obj:
         """Of a ReplicaSet; pending without ``node``."""
         body = {
@@ -74,6 +94,23 @@ class Fleet:
             body["spec"]["nodeName"] = node
         self.pods[name] = body
         return body
+
+    def gang(
+        self, name: str, count: int, cpu: str = "1", *, least: int | None = None, zone: bool = False, **spec: Any
+    ) -> Obj:
+        """A PodGroup of Kubernetes 1.36 with its pods."""
+        wish = {"schedulingConstraints": {"topology": [{"key": ZONE}]}} if zone else {}
+        policy = {"gang": {"minCount": count if least is None else least}}
+        created = format_time(START + timedelta(seconds=len(self.pod_groups.get(GANGS, {}))))
+        meta = {"namespace": "default", "name": name, "uid": f"pg-{name}", "creationTimestamp": created}
+        group = {"metadata": meta, "spec": {"schedulingPolicy": policy, **wish}}
+        self.pod_groups.setdefault(GANGS, {})[name] = group
+        for index in range(count):
+            self.pod(f"{name}-{index}", cpu, schedulingGroup={"podGroupName": name}, **spec)
+        return group
+
+    def bound(self, gang: str) -> int:
+        return sum(1 for name, pod in self.pods.items() if name.startswith(f"{gang}-") and pod["spec"].get("nodeName"))
 
     def come(self, count: int, cpu: str) -> None:
         """Pods of names that were never used."""
@@ -109,17 +146,18 @@ class Fleet:
         """Its Node appears and is Ready."""
         name = machine["metadata"]["name"]
         group = machine["metadata"]["ownerReferences"][0]["uid"].removeprefix("ms-")
-        annotations = self.deployments[group]["metadata"]["annotations"]
-        capacity = {key: annotations[f"{names.CAPACITY_PREFIX}{key}"] for key in ("cpu", "memory")}
+        capacity, spec = self._offers(group), self.deployments[group]["spec"]["template"]["spec"]
+        labels = (spec.get("metadata") or {}).get("labels") or {}
+        zone = {ZONE: spec["failureDomain"]} if spec.get("failureDomain") else {}
         machine["status"] = {"nodeRef": {"name": name}, "conditions": [READY]}
         self.nodes[name] = {
             "metadata": {
                 "name": name,
-                "labels": {"kubernetes.io/hostname": name},
+                "labels": {"kubernetes.io/hostname": name, **labels, **zone},
                 "annotations": {},
                 "creationTimestamp": format_time(self.now),
             },
-            "spec": {},
+            "spec": {"taints": spec.get("taints") or []},
             "status": {"allocatable": {**capacity, "pods": "110"}, "conditions": [READY]},
         }
         return self.nodes[name]
@@ -139,9 +177,17 @@ class Fleet:
         self.schedule()
 
     def schedule(self) -> None:
-        for pod in self.pods.values():
-            if not pod["spec"].get("nodeName"):
+        """A gang as a whole or not at all, as kube-scheduler does it."""
+        for gang in ("", *self.pod_groups.get(GANGS, {})):
+            mine = [pod for pod in self.pods.values() if _gang_of(pod) == gang]
+            least = self.pod_groups[GANGS][gang]["spec"]["schedulingPolicy"]["gang"]["minCount"] if gang else 0
+            new = [pod for pod in mine if not pod["spec"].get("nodeName")]
+            for pod in new:
                 pod["spec"]["nodeName"] = next((name for name in sorted(self.nodes) if self._fits(pod, name)), "")
+            if sum(1 for pod in mine if pod["spec"].get("nodeName")) < least:
+                for pod in new:
+                    pod["spec"]["nodeName"] = ""
+            for pod in new:
                 pod["status"]["conditions"] = [] if pod["spec"]["nodeName"] else [UNSCHEDULABLE]
 
     def observed(self) -> ClusterState:
@@ -156,10 +202,17 @@ class Fleet:
                 pods=tuple(self.pods.values()),
                 daemon_sets=tuple(self.others.get("daemon_sets", ())),
                 budgets=tuple(self.others.get("budgets", ())),
+                pod_groups={name: tuple(groups.values()) for name, groups in self.pod_groups.items()},
             ),
         )
         memory = read(self.text) if self.text else Memory()
-        return read_cluster(objects, now=self.now, options=self.options, memory=memory)
+        cluster = read_cluster(objects, now=self.now, options=self.options, memory=memory)
+        if not self.options.growth.own_groups:
+            return cluster
+        bodies = self.deployments.values()
+        made = {body["metadata"]["uid"]: key for body in bodies if (key := made_of(body)) is not None}
+        taken = {key_of(body) for body in bodies}
+        return with_candidates(cluster, self.offered, made=made, taken=taken)
 
     def decide(self) -> Decision:
         return decide(self.observed())
@@ -177,11 +230,35 @@ class Fleet:
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Scale):
             self.deployments[action.target.key.name]["spec"]["replicas"] = action.replicas
+        elif isinstance(action, Create) and action.kind == MACHINE_DEPLOYMENT:
+            self._create(dict(action.body))
+        elif isinstance(action, Delete):
+            name = action.target.key.name
+            assert not self.deployments[name]["spec"]["replicas"], "a group with Machines was deleted"
+            del self.deployments[name], self.sets[name]
         elif isinstance(action, Patch):
             machine = self.machines[action.target.key.name] = {**self.machines[action.target.key.name]}
             changed = {**machine["metadata"]["annotations"], **action.patch["metadata"]["annotations"]}
             kept = {key: value for key, value in changed.items() if value is not None}
             machine["metadata"] = {**machine["metadata"], "annotations": kept}
+
+    def _create(self, body: Obj) -> None:
+        name = body["metadata"]["name"]
+        if name in self.deployments:
+            return  # AlreadyExists
+        body["metadata"] = {**body["metadata"], "uid": f"md-{name}", "resourceVersion": "7"}
+        self.deployments[name] = body
+        meta = {"namespace": "ns", "name": name, "uid": f"ms-{name}", **_owned("MachineDeployment", f"md-{name}")}
+        self.sets[name] = {"metadata": meta, "spec": {"replicas": 0}}
+
+    def _offers(self, group: str) -> dict[str, str]:
+        annotations = self.deployments[group]["metadata"]["annotations"]
+        made = made_of(self.deployments[group])
+        shapes = {each.key: each.shape for each in self.offered}
+        shape = shapes.get(made) if made is not None else None
+        if shape is not None:
+            return dict(shape.capacity)
+        return {key: annotations[f"{names.CAPACITY_PREFIX}{key}"] for key in ("cpu", "memory")}
 
     def _lose(self, name: str) -> None:
         del self.machines[name]
@@ -192,7 +269,14 @@ class Fleet:
 
     def _fits(self, pod: Obj, node: str) -> bool:
         used = sum(_cpu(other) for other in self.pods.values() if other["spec"].get("nodeName") == node)
+        selector = pod["spec"].get("nodeSelector") or {}
+        if not selector.items() <= self.nodes[node]["metadata"]["labels"].items():
+            return False
         return used + _cpu(pod) <= float(self.nodes[node]["status"]["allocatable"]["cpu"])
+
+
+def _gang_of(pod: Obj) -> str:
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName", ""))
 
 
 def _cpu(pod: Obj) -> float:

@@ -11,10 +11,11 @@ from hypothesis import given
 
 from controllers.bootstrap import shell
 from controllers.bootstrap.join import Install, Join
+from controllers.bootstrap.prepare import LISTED
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import effective
-from controllers.bootstrap.steps import Binary, Command, Packages, Service, Steps
-from controllers.bootstrap.upgrade import upgrade_steps
+from controllers.bootstrap.steps import Binary, Command, Files, Packages, Present, Service, Steps
+from controllers.bootstrap.upgrade import no_other_version, upgrade_steps
 from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.specs import bootstraps
 from tests.controllers.bootstrap.test_join import JOIN
@@ -53,23 +54,55 @@ def order(steps: Steps) -> list[str]:
 @pytest.mark.parametrize("scenario", ["packages", "archives"])
 def test_kubeadm_comes_first_and_the_kubelet_runs_again_at_the_end(scenario: str) -> None:
     wanted = ["kubeadm", "kubeadm upgrade node", "kubelet", "restart kubelet.service"]
-    assert order(steps_of(SCENARIOS[scenario])) == wanted
+    runtime = ["containerd.io"] if scenario == "packages" else []
+    assert order(steps_of(SCENARIOS[scenario])) == [*runtime, *wanted]
 
 
 @pytest.mark.parametrize("scenario", ["packages", "archives"])
-def test_nothing_else_of_the_host_is_changed_and_no_token_is_used(scenario: str) -> None:
+def test_users_and_commands_are_left_alone_and_no_token_is_used(scenario: str) -> None:
     join = SCENARIOS[scenario]
     text = shell.render(steps_of(join))
     assert join.token not in text
     assert text == shell.render(steps_of(replace(join, token="fedcba.fedcba9876543210")))
-    for command in ("kubeadm reset", "kubeadm join", "containerd/config.toml", "useradd"):
+    for command in ("kubeadm reset", "kubeadm join", "useradd", "before the join"):
         assert command not in text
 
 
-def test_a_kubelet_of_the_image_needs_another_host() -> None:
-    refusal = refused(replace(JOIN, install=Install()))
-    assert refusal.field == "spec.bootstrap.source"
-    assert "another host" in refusal.message
+def test_a_kubelet_of_the_image_stays_and_its_configuration_is_changed() -> None:
+    """On the host of a control plane nothing is changed then: kubeadm's own upgrade is for another version."""
+    join = replace(JOIN, install=Install())
+    assert "another version needs another host" in no_other_version(join)
+    actions = [step.action for step in steps_of(join).steps]
+    assert not any(isinstance(action, Binary | Packages) for action in actions)
+    looked_for = {action.path for action in actions if isinstance(action, Present)}
+    assert looked_for >= {"/usr/bin/kubelet", "/usr/bin/kubeadm"}
+    assert no_other_version(SCENARIOS["archives"]) == ""
+
+
+def test_runtime_and_files_come_before_the_kubelet_and_every_step_has_a_way_back() -> None:
+    secret = {"path": "/etc/b", "contentFrom": {"secret": {"name": "s", "key": "k"}}}
+    files = [{"path": "/etc/a", "content": "a"}, secret]
+    bootstrap = {"archives": {"kubernetes": {"mirror": "https://mirror.example"}}, "files": files}
+    join = replace(JOIN, container_runtime="containerd/1.7.2", settings=effective({}, {"bootstrap": bootstrap}))
+    steps = steps_of(join).steps
+    names = [step.name for step in steps]
+    wanted = ["write files", "check containerd 1.7.2", "run the containerd that is installed", "restart the kubelet"]
+    assert [name for name in names if name in wanted] == wanted
+    assert all(step.rescue for step in steps[1:-1])
+    assert {step.rescue_after for step in steps if "install" in step.name} <= {1, 10}
+    (written,) = (step.action for step in steps if step.name == "write files")
+    assert isinstance(written, Files)
+    assert [file.path for file in written.files] == ["/etc/a", LISTED]  # that of the Secret stays as it is
+    assert written.files[-1].content == "/etc/a\n/etc/b\n"
+
+
+def test_another_change_keeps_things_anew() -> None:
+    one, other = (
+        steps_of(replace(SCENARIOS["archives"], container_runtime=version)).steps[0]
+        for version in ("containerd/1.7.1", "containerd/1.7.2")
+    )
+    assert one.name == other.name == "keep what the host can go back to"
+    assert one.action != other.action
 
 
 def test_a_kubelet_newer_than_the_api_server_is_refused() -> None:

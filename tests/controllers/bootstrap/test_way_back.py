@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from controllers.bootstrap import shell, way_back
 from controllers.bootstrap.steps import Command, Script, Step, Steps
-from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.test_etcd_snapshot import JOIN
 from tests.controllers.bootstrap.test_upgrade import steps_of
 
@@ -124,8 +123,7 @@ def test_nothing_is_put_back_that_was_not_kept_for_this_attempt(host: HostFolder
     assert set(host.found().values()) == {"new"}
 
 
-def test_only_a_control_plane_has_a_way_back_and_keeps_things_before_all_changes() -> None:
-    assert not any(step.rescue for step in steps_of(SCENARIOS["archives"]).steps)
+def test_a_control_plane_keeps_things_before_all_changes() -> None:
     steps = steps_of(JOIN).steps
     assert steps[0].name == "keep what the host can go back to"
     assert [step.name for step in steps if step.rescue] == [
@@ -159,6 +157,13 @@ def test_after_the_way_back_nothing_is_tried_again_and_why_can_be_read(tmp_path:
     assert text.startswith("step 1/2 break it failed with 7, and the host went back:\n")
     assert "badly" in text
     assert "the host went back" in text
+
+
+def test_a_step_that_may_pass_is_tried_so_often_before_the_host_goes_back(tmp_path: Path) -> None:
+    step = replace(failing(tmp_path, "exit 0"), rescue_after=3)
+    done = subprocess.run(render(tmp_path / "state", step), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 7
+    assert (tmp_path / "tries").read_text() == "tried\n" * 3
 
 
 def test_a_step_without_a_way_back_now_is_tried_again(tmp_path: Path) -> None:

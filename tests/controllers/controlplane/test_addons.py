@@ -1,4 +1,4 @@
-"""kube-proxy after an upgrade by replacement: once, after all, and only what is kubeadm's."""
+"""kube-proxy and CoreDNS after an upgrade by replacement: once, after all, and only what is kubeadm's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import DAEMON_SET, MACHINE_DEPLOYMENT
+from controllers.kernel.refs import DAEMON_SET, DEPLOYMENT, MACHINE_DEPLOYMENT
 from tests.builders.plans import patches, status_of
 from tests.controllers.controlplane.test_reconciler import ControlPlaneBuilder, members, planned, three, world
 from tests.controllers.controlplane.test_together import pool
@@ -43,7 +43,7 @@ def test_it_gets_the_version_once_all_have_it() -> None:
     assert raised["command"] == ["/usr/local/bin/kube-proxy"]
     assert exporter == {"name": "exporter", "image": "exporter:1"}
     assert patch.resource_version == "17"
-    assert status_of(plan)["next"] == "kube-proxy gets 1.36.0, which all of the control plane has"
+    assert status_of(plan)["next"] == "kube-proxy gets 1.36.0, which goes with 1.36.0 of the control plane"
 
 
 @pytest.mark.parametrize(("version", "runs"), [("1.36.0", "v1.35.4"), ("1.36.1", "v1.36.0")])
@@ -86,3 +86,48 @@ def test_a_mirror_with_a_port_keeps_its_name() -> None:
     plan = written(kube_proxy("mirror.example:5000/k8s/kube-proxy:v1.35.4"))
     [container] = patches(plan, DAEMON_SET)["kube-proxy"].patch["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "mirror.example:5000/k8s/kube-proxy:v1.36.0"
+
+
+# -- CoreDNS
+
+
+def core_dns(image: str) -> dict[str, Any]:
+    found = kube_proxy(image)
+    found |= {"kind": "Deployment", "metadata": {**found["metadata"], "name": "coredns", "uid": "dns"}}
+    return found
+
+
+DNS = "registry.k8s.io/coredns/coredns:v1.13.1"
+
+
+def test_core_dns_gets_what_kubeadm_has_for_the_version_and_kube_proxy_comes_before() -> None:
+    plan = written(core_dns(DNS))
+    [container] = patches(plan, DEPLOYMENT)["coredns"].patch["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.k8s.io/coredns/coredns:v1.14.2"
+    assert status_of(plan)["next"] == "CoreDNS gets 1.14.2, which goes with 1.36.0 of the control plane"
+    control_plane = ControlPlaneBuilder()
+    machines = three(control_plane)
+    for each in machines:
+        each.status["versions"] = {"kubelet": "v1.36.0"}
+    both = planned(world(control_plane, *machines).put(core_dns(DNS), kube_proxy(OLD)), members(True, True, True))
+    assert patches(both, DAEMON_SET)
+    assert not patches(both, DEPLOYMENT)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.k8s.io/coredns/coredns:v1.14.2",
+        "registry.k8s.io/coredns/coredns:v1.15.0",
+        "registry.k8s.io/coredns/coredns:v1.7.1",
+        f"{DNS}@sha256:{'0' * 64}",
+        "mine/dns:v1.13.1",
+        "registry.k8s.io/kube-proxy:v1.13.1",
+    ],
+)
+def test_core_dns_of_a_persons_or_of_a_corefile_that_would_not_be_read_stays(image: str) -> None:
+    assert not patches(written(core_dns(image)), DEPLOYMENT)
+
+
+def test_nobody_guesses_the_core_dns_of_a_version_that_is_not_known() -> None:
+    assert not patches(written(core_dns(DNS), version="1.99.0", runs="v1.99.0"), DEPLOYMENT)

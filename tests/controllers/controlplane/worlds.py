@@ -69,6 +69,7 @@ MORE_SLOTS = (
     Slot(replace(_RUNNING, whole=False), HEALTHY),
     Slot(replace(_OLD, whole=False), SICK),
     Slot(replace(_OLD, stays="another host"), HEALTHY),
+    Slot(replace(_RUNNING, expires="they end soon"), HEALTHY),
     Slot(replace(_JOINING, replace=True), UNSTARTED),
     Slot(replace(_RUNNING, phase=Phase.DRAINED, may_join=True)),
 )

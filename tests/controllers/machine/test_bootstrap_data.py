@@ -401,9 +401,9 @@ def test_a_provider_that_runs_scripts_gets_the_steps_of_the_upgrade_and_no_token
         (a_machine(archives=MIRROR), TAKES, "runs nothing on its hosts"),
     ],
 )
-def test_where_there_are_no_steps_the_provider_is_told_why(body: Builder, support: Support, why: str) -> None:
+def test_where_steps_bring_no_other_version_the_provider_is_told_why(body: Builder, support: Support, why: str) -> None:
     (update,) = did(changed(body, None, ABSENT_DATA, support), UpdateHost)
-    assert not update.request.upgrade.script
+    assert bool(update.request.upgrade.script) == (support is RUNS_SCRIPTS), "its configuration can be changed"
     assert why in update.request.upgrade.why_not
 
 
@@ -434,6 +434,25 @@ def test_the_second_hash_tells_the_kubelets_version_from_all_else() -> None:
     assert hashes(newer)[0] != spec_hash
     assert hashes(newer)[1] == kept_hash != spec_hash
     assert hashes(edited)[1] != kept_hash
+
+
+def test_the_other_hashes_tell_what_is_changed_on_a_host_and_what_under_its_pods() -> None:
+    def hashes(body: Builder) -> tuple[str, str]:
+        request = desired_host(body.build(), FakeView()).request
+        assert request is not None
+        return request.fixed_hash, request.pods_hash
+
+    control_plane = a_machine()
+    control_plane.spec["versions"]["controlPlane"] = "1.34.0"
+    secret = {"path": "/etc/b", "contentFrom": {"secret": {"name": "s", "key": "k"}}}
+    before = hashes(a_machine())
+    assert all(before)
+    assert before[0] == hashes(a_machine().kubelet("1.34.1"))[0] != hashes(a_machine(swap="Keep"))[0]
+    assert before[1] not in {hashes(a_machine().kubelet("1.34.1"))[1], hashes(a_machine(archives=MIRROR))[1]}
+    assert before == hashes(a_machine(kubeletConfiguration={"maxPods": 5}, files=[{"path": "/etc/a", "content": "a"}]))
+    assert before[0] == hashes(a_machine(archives=MIRROR))[0]
+    assert not set(before) & set(hashes(a_machine(files=[secret])))
+    assert hashes(control_plane) == ("", "")
 
 
 def test_a_drained_host_that_may_be_rebuilt_gets_data_first() -> None:

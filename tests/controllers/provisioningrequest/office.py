@@ -152,7 +152,7 @@ class Office:
                 body = self.requests[target.key.name]
                 body["status"] = apply_merge(body.get("status") or {}, copy.deepcopy(action.patch["status"]))
                 body["metadata"]["resourceVersion"] = str(int(body["metadata"]["resourceVersion"]) + 1)
-            case Delete(target=target):
+            case Delete(target=target) if target.kind == PROVISIONING_REQUEST:
                 del self.requests[target.key.name]
             case Event():
                 return

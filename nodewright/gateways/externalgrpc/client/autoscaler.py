@@ -1,6 +1,6 @@
 """Our autoscaler on a provider's groups: look, decide as for our own groups, call the provider, empty Nodes that go.
 
-What has been asked for is the provider's ``targetSize``, and what is being emptied is told by a taint on the Node: a
+What has been asked for is the provider's ``targetSize``, and a taint on the Node marks what is being drained: a
 process that dies anywhere asks for nothing twice. Only times are forgotten (since when a Node is unneeded, until when
 a group rests): they begin anew.
 """
@@ -78,7 +78,7 @@ DRAINED_WITHIN = timedelta(minutes=15)
 
 
 class ExternalAutoscaler:
-    """An async context manager. ``run`` until told to stop; ``once`` is a single look."""
+    """An async context manager. ``run`` until stopped; ``once`` is a single loop."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ExternalAutoscaler:
         await self._watching.__aexit__(None, None, None)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """A look that fails is told, and the next one begins anew."""
+        """A loop that fails is logged, and the next one begins anew."""
         while not stop.is_set():
             try:
                 await self.once()

@@ -65,7 +65,7 @@ class ExternalProvider:
     async def look(self, nodes: Sequence[Obj], *, defaults: wire.NodeGroupAutoscalingOptions) -> list[ExternalGroup]:
         """All groups as they are. Raises ProviderCallError: nothing may be decided then.
 
-        A group whose size or instances can't be read is left out and told: a guess would add Nodes twice.
+        A group whose size or instances can't be read is left out and logged: a guess would add Nodes twice.
         """
         self._owners.clear()
         self._lacks.clear()
@@ -91,7 +91,7 @@ class ExternalProvider:
         await self._call("NodeGroupDeleteNodes", id=group, nodes=[node])
 
     async def price(self, group: str, shape: Shape) -> float | None:
-        """Of an hour of a new Node of the group; None: it does not tell."""
+        """Price of a new Node of the group for an hour; None if the provider gives none."""
         if "PricingNodePrice" in self._lacks:
             return None
         node = wire.ExternalGrpcNode(

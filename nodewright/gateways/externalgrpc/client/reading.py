@@ -37,7 +37,7 @@ def group_ids(found: Iterable[wire.NodeGroup]) -> tuple[dict[str, tuple[int, int
         if not usable_id(group.id):
             bad[reported(group.id)] = "its id is empty, too long or has control characters"
         elif group.id in good:
-            bad[group.id] = "it is told twice"
+            bad[group.id] = "the provider lists it twice"
         elif not 0 <= group.minSize <= group.maxSize <= limits.MAX_PROVIDER_SIZE:
             bad[group.id] = f"bounds {group.minSize} to {group.maxSize} are no range up to {limits.MAX_PROVIDER_SIZE}"
         else:
@@ -134,7 +134,7 @@ def usable_id(found: str) -> bool:
 
 
 def reported(found: str) -> str:
-    """Text of the provider, as it may be told on."""
+    """Text of the provider, safe to log."""
     kept = found[: limits.MAX_PROVIDER_TEXT]
     return "".join(letter if letter.isprintable() else " " for letter in kept)
 

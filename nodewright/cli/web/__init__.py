@@ -1,0 +1,1 @@
+"""The web view, started by ``nodewright up`` and ``nodewright ui``."""

@@ -1,0 +1,128 @@
+"""What commands print, as files: ``golden/SCREEN-WIDTH.txt`` at 60, 80, 120 and 200 columns.
+
+If a change is meant, write them anew: ``python -m tests.cli.test_golden_screens``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from api import names
+from controllers.kernel.refs import CLUSTER
+from nodewright.cli.screen import printable
+from nodewright.reports.fleet.showing import as_lines
+from nodewright.reports.timeline.entries import Entry, Source
+from nodewright.reports.timeline.showing import as_lines as timeline_lines
+from nodewright.reports.tree.branch import Branch
+from nodewright.reports.tree.builder import shown_once
+from nodewright.reports.tree.drawing import lines, sentences
+from tests.builders import NOW, cluster
+from tests.cli.test_situations import SITUATIONS
+from tests.cli.test_status import fleet_of, healthy
+from tests.cli.test_tree import of_three, tree_of
+from tests.cli.test_tree_of_deletions import blocked_deployment
+
+GOLDEN = Path(__file__).parent / "golden"
+WIDTHS = (60, 80, 120, 200)
+
+
+def texts(drawn: Iterable[object]) -> str:
+    return "".join(f"{line}".rstrip() + "\n" for line in drawn)
+
+
+def status_of_a_quiet_fleet(width: int) -> str:
+    return texts(as_lines(fleet_of(*healthy()), width))
+
+
+def status_of_trouble(width: int) -> str:
+    """30 Machines behind a budget, and a host that no Machine knows."""
+    drain, orphan = (
+        next(each for each in SITUATIONS if each.title == title) for title in ("stuck drain", "orphan host")
+    )
+    return texts(as_lines(fleet_of(*drain.build(30), serving=orphan.serving), width))
+
+
+def describe_a_cluster(width: int) -> str:
+    deployment, rest = of_three()
+    return texts(lines(tree_of(CLUSTER, cluster("dev"), deployment, *rest), NOW, width))
+
+
+def describe_a_blocked_drain(width: int) -> str:
+    return texts(lines(shown_once(blocked_deployment(30)), NOW, width))
+
+
+def plan_of_a_set(width: int) -> str:
+    tree = Branch(
+        "If this object were applied to an empty cluster",
+        children=(
+            Branch(
+                "MachineDeployment/default/workers",
+                children=(
+                    Branch("create MachineSet workers-2fnw64cj", message="the template has no MachineSet yet"),
+                    Branch(f'patch MachineDeployment workers: metadata.annotations["{names.REVISION_ANNOTATION}"]',
+                           message="the revision or the pause is shown in annotations"),
+                ),
+            ),
+            Branch("Machine/default/workers-2fnw64cj-x79p6-0", children=(
+                Branch("create host for workers-2fnw64cj-x79p6-0", message="make the host of the Machine"),)),
+        ),
+    )  # fmt: skip
+    return texts(sentences(tree, width))
+
+
+def logs_of_a_machine(width: int) -> str:
+    entries = (
+        Entry(NOW, Source.OBJECT, "Machine/web-0", "Created", "MachineSet web needs 3 Machines"),
+        Entry(NOW, Source.OPERATION, "Machine/web-0", "Create Failed", "QuotaExceeded: hosts: 2 of 2 used", wrong=True),
+    )
+    return texts(line for entry in entries for line in timeline_lines(entry, width))
+
+
+SCREENS: dict[str, Callable[[int], str]] = {
+    "status-quiet": status_of_a_quiet_fleet,
+    "status-trouble": status_of_trouble,
+    "describe-cluster": describe_a_cluster,
+    "describe-blocked-drain": describe_a_blocked_drain,
+    "plan": plan_of_a_set,
+    "logs": logs_of_a_machine,
+}
+
+
+def golden_of(screen: str, width: int) -> Path:
+    return GOLDEN / f"{screen}-{width}.txt"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_screen_is_as_its_file(screen: str, width: int) -> None:
+    assert SCREENS[screen](width) == golden_of(screen, width).read_text(), "if this is meant, see the top of this file"
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_no_file_is_wider_than_its_terminal_but_for_what_has_no_space(screen: str) -> None:
+    for width in WIDTHS[1:]:
+        wide = [line for line in golden_of(screen, width).read_text().splitlines() if len(line) > width]
+        assert [line for line in wide if len(max(line.split(), key=len)) < width - 20] == []
+
+
+def test_there_is_no_file_without_a_screen() -> None:
+    assert {path.name for path in GOLDEN.iterdir()} == {golden_of(s, w).name for s in SCREENS for w in WIDTHS}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_terminal_without_our_marks_gets_as_many_columns(screen: str) -> None:
+    text = golden_of(screen, 80).read_text()
+    plain = printable(text, "ascii")
+    assert plain.isascii()
+    assert "\\u" not in plain
+    assert [len(line) for line in plain.splitlines()] == [len(line) for line in text.splitlines()]
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for title, draw in SCREENS.items():
+        for columns in WIDTHS:
+            golden_of(title, columns).write_text(draw(columns))

@@ -1,0 +1,85 @@
+"""``nodewright move`` between two planes with controllers and one simulated cloud, as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.program import Up
+from tests.cli.processes import nodewright
+from tests.cli.test_create_cluster import deployment, machine, manifest, names_in, until
+
+SECONDS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Planes:
+    """``there`` is the API of Cluster prod, too: it moves into itself."""
+
+    here: Up
+    there: Up
+    folder: Path
+
+    def move(self, *more: str) -> Any:
+        return nodewright(*self.command(*more), timeout=SECONDS)
+
+    def command(self, *more: str, back: bool = False) -> list[str]:
+        first, second = (self.there, self.here) if back else (self.here, self.there)
+        ways = [f"--kubeconfig={first.kubeconfig}", f"--to-kubeconfig={second.kubeconfig}"]
+        return ["move", "prod", *ways, f"--simulated-cloud={self.folder / 'cloud'}", *more]
+
+    def has_workers(self, plane: Up, count: int) -> bool:
+        """They are Ready, and the hosts are those of as many Machines."""
+        status = [each.get("status") or {} for each in plane.kubectl.items("machinedeployments")]
+        return [each.get("readyReplicas", 0) for each in status] == [count] and len(names_in(self.there, "nodes")) == (
+            count + 1
+        )
+
+
+@pytest.fixture
+def planes(tmp_path: Path, kubectl_binary: Path) -> Iterator[Planes]:
+    """Cluster prod of one control plane and two workers is in the first one."""
+    cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    with (
+        Up(tmp_path / "there", kubectl_binary, "--in-memory", cloud) as there,
+        Up(tmp_path / "here", kubectl_binary, "--in-memory", cloud) as here,
+    ):
+        planes = Planes(here, there, tmp_path)
+        file = manifest(tmp_path, there.kubeconfig, machine("cp-1", control_plane=True), deployment(2))
+        here.kubectl("apply", "-f", str(file))
+        until(lambda: planes.has_workers(here, 2))
+        yield planes
+
+
+def hosts_of(planes: Planes) -> dict[str, str]:
+    """Node to host."""
+    return {node["metadata"]["name"]: node["spec"]["providerID"] for node in planes.there.kubectl.items("nodes")}
+
+
+def test_a_cluster_moves_into_itself_and_is_scaled_there(planes: Planes) -> None:
+    hosts = hosts_of(planes)
+    machines = names_in(planes.here, "machines")
+    moved = planes.move()
+    assert moved.returncode == 0, moved.stdout + moved.stderr
+    assert "3 hosts" in moved.stdout
+    assert names_in(planes.here, "clusters,machines,machinesets,machinedeployments") == []
+    assert names_in(planes.there, "machines") == machines
+    assert [
+        each["metadata"].get("annotations", {}).get("nodewright.dev/moving")
+        for each in planes.there.kubectl.items("machines")
+    ] == [None] * 3
+    until(lambda: planes.has_workers(planes.there, 2))
+    assert hosts_of(planes) == hosts, "no host was made or removed"
+    planes.there.kubectl("scale", "md/workers", "--replicas=3")
+    until(lambda: planes.has_workers(planes.there, 3))
+    assert hosts_of(planes).items() >= hosts.items()
+    owners = {
+        node["metadata"]["annotations"]["cluster.k8s.io/machine-uid"] for node in planes.there.kubectl.items("nodes")
+    }
+    assert owners == {each["metadata"]["uid"] for each in planes.there.kubectl.items("machines")}

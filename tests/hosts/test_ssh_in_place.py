@@ -1,0 +1,214 @@
+"""Workers of a pool are changed where they stand, on real hosts: versions, configuration, and the way back."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.hosts.guests import Guest
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import Mirror, checksums
+from hack.program import Kubectl
+from tests.hosts import sshpools
+from tests.hosts.joining import BEFORE, VERSION, apply, items, joining_cluster, pause_pod, programs, until
+from tests.hosts.sshpools import Pool
+from tests.hosts.test_control_plane_goes_back import broken
+from tests.hosts.test_ssh import controllers, deployment, is_clean, kubectl, machine, mirror, plane, upgrade
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+__all__ = ["controllers", "kubectl", "mirror", "plane"]
+REASON = 'jsonpath={.status.conditions[?(@.type=="UpToDate")].reason}=UpdateFailed'
+MESSAGE = '-o=jsonpath={.status.conditions[?(@.type=="UpToDate")].message}'
+
+
+@pytest.fixture(scope="module")
+def pool(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    made = Pool(lab, tmp_path_factory.mktemp("keys"), ["rack1", "rack2", "rack3", "rack4"])
+    yield made
+    made.remove()
+
+
+def is_ready(node: dict[str, Any]) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
+
+
+def taking_pods(kubectl: Kubectl) -> int:
+    return sum(1 for node in items(kubectl, "nodes") if is_ready(node) and not node["spec"].get("unschedulable"))
+
+
+def joined(kubectl: Kubectl, pool: Pool, name: str) -> tuple[Guest, dict[str, Any]]:
+    """The host of a Machine that has joined, and its Node."""
+    kubectl.wait("condition=NodeJoined", f"machine/{name}", timeout=150)
+    kubectl.wait("condition=UpToDate", f"machine/{name}", timeout=30)
+    node = kubectl.json("get", "machine", name)["status"]["nodeRef"]["name"]
+    kubectl.wait("condition=Ready", f"node/{node}", timeout=60)
+    return pool.guests[node], kubectl.json("get", "node", node)
+
+
+def change(kubectl: Kubectl, name: str, spec: dict[str, Any]) -> None:
+    kubectl("patch", "machine", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+
+def removed(kubectl: Kubectl, name: str, guest: Guest) -> None:
+    kubectl("delete", "machine", name, "--wait", "--timeout=120s", timeout=130)
+    is_clean(guest)
+
+
+def test_four_are_rolled_on_their_hosts_and_never_fewer_than_three_take_pods(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror, older=True))
+    apply(kubectl, deployment("four", 4, BEFORE))
+    kubectl.wait("jsonpath={.status.readyReplicas}=4", "md/four", timeout=240)
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=60)
+    until(lambda: taking_pods(kubectl) == 4)
+    nodes = {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")}
+
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, deployment("four", 4, VERSION))
+    fewest = 4
+
+    def rolled() -> bool:
+        nonlocal fewest
+        fewest = min(fewest, taking_pods(kubectl))
+        return all(node["status"]["nodeInfo"]["kubeletVersion"] == VERSION for node in items(kubectl, "nodes"))
+
+    until(rolled, 300)
+    assert fewest == 3
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=60)
+    after = {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")}
+    assert after == nodes
+    kubectl("delete", "md", "four", "--wait")
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=180s", timeout=190)
+    for guest in pool.guests.values():
+        is_clean(guest)
+
+
+def containerd_of_another_version(guest: Guest, folder: Path) -> tuple[str, Path]:
+    """The host's own containerd, which calls itself otherwise, in an archive."""
+    program = (guest.root / "usr/bin/containerd").read_bytes()
+    said = guest.execute("containerd --version").stdout.split()[2].encode()
+    patch = re.match(rb"(\d+\.\d+\.)(\d+)", said)
+    assert patch
+    other = patch[1] + str(int(patch[2]) ^ 1).encode().zfill(len(patch[2]))
+    archive = folder / "containerd.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        info = tarfile.TarInfo("bin/containerd")
+        content = program.replace(said, said.replace(patch[0], other, 1))
+        info.size, info.mode = len(content), 0o755
+        tar.addfile(info, io.BytesIO(content))
+    return other.decode(), archive
+
+
+def test_another_container_runtime_runs_on_the_same_host(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("runtime"))
+    guest, before = joined(kubectl, pool, "runtime")
+    version, archive = containerd_of_another_version(guest, tmp_path)
+    (mirror.folder / archive.name).symlink_to(archive)
+    source = {"url": f"{mirror.url}/{archive.name}", "sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
+    change(
+        kubectl,
+        "runtime",
+        {
+            "versions": {"containerRuntime": {"name": "containerd", "version": version}},
+            "bootstrap": {"archives": {"containerd": source}},
+        },
+    )
+
+    def reports() -> bool:
+        info = kubectl.json("get", "node", guest.name)["status"]["nodeInfo"]
+        return bool(info["containerRuntimeVersion"].startswith(f"containerd://{version}"))
+
+    until(reports, 150)
+    kubectl.wait("condition=UpToDate", "machine/runtime", timeout=60)
+    until(lambda: taking_pods(kubectl) == 1)
+    after = kubectl.json("get", "node", guest.name)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["bootID"] == before["status"]["nodeInfo"]["bootID"]
+    removed(kubectl, "runtime", guest)
+
+
+def test_configuration_and_files_are_changed_under_running_pods(pool: Pool, mirror: Mirror, kubectl: Kubectl) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("configured"))
+    guest, _ = joined(kubectl, pool, "configured")
+    apply(kubectl, pause_pod("stays", guest.name))
+    kubectl.wait("condition=Ready", "pod/stays", timeout=60)
+    before = kubectl.json("get", "pod", "stays")
+    files = [{"path": "/etc/example/own.conf", "content": "mine\n", "permissions": "0640"}]
+    change(kubectl, "configured", {"bootstrap": {"kubeletConfiguration": {"maxPods": 42}, "files": files}})
+
+    def pods() -> str:
+        return str(kubectl.json("get", "node", guest.name)["status"]["capacity"]["pods"])
+
+    until(lambda: pods() == "42", 120)
+    kubectl.wait("condition=UpToDate", "machine/configured", timeout=60)
+    assert guest.execute("cat /etc/example/own.conf").stdout == "mine\n"
+    change(kubectl, "configured", {"bootstrap": None})
+    until(lambda: pods() == "110", 120)
+    kubectl.wait("condition=UpToDate", "machine/configured", timeout=60)
+    assert guest.execute("cat /etc/example/own.conf").stdout == ""
+    after = kubectl.json("get", "pod", "stays")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0]
+    kubectl("delete", "pod", "stays", "--wait")
+    removed(kubectl, "configured", guest)
+
+
+def test_a_kubelet_that_does_not_run_gives_way_to_the_one_before_and_a_good_one_comes_after(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    apply(kubectl, joining_cluster(mirror, older=True))
+    apply(kubectl, machine("unlucky", BEFORE))
+    guest, before = joined(kubectl, pool, "unlucky")
+    bad = broken(tmp_path)
+    mirror.add(VERSION, bad)
+    cluster = joining_cluster(mirror)
+    cluster["spec"]["bootstrap"]["archives"]["kubernetes"]["sha256"] = checksums(bad)
+    apply(kubectl, cluster)
+    upgrade(kubectl, "unlucky", VERSION)
+    kubectl.wait(REASON, "machine/unlucky", timeout=240)
+    message = kubectl("get", "machine", "unlucky", MESSAGE)
+    assert "wait until the kubelet keeps running" in message
+    assert "the host went back" in message
+    assert guest.execute("/usr/bin/kubelet --version").stdout.split()[-1] == BEFORE
+    until(lambda: taking_pods(kubectl) == 1)
+    after = kubectl.json("get", "node", guest.name)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
+
+    mirror.add(VERSION, programs())
+    own = {"archives": {"kubernetes": mirror.archives(programs())["kubernetes"]}}
+    change(kubectl, "unlucky", {"bootstrap": own})
+    kubectl.wait(f"jsonpath={{.status.nodeInfo.kubeletVersion}}={VERSION}", f"node/{guest.name}", timeout=150)
+    kubectl.wait("condition=UpToDate", "machine/unlucky", timeout=60)
+    removed(kubectl, "unlucky", guest)
+
+
+def test_a_host_is_free_once_it_has_booted_anew_with_the_command_of_its_machine(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    body = machine("rebooted")
+    config = body["spec"]["providerConfig"]["value"]
+    config |= {"release": "Reboot", "releaseCommand": ["touch", "/root/was here"]}
+    apply(kubectl, body)
+    guest, _ = joined(kubectl, pool, "rebooted")
+    kubectl("delete", "machine", "rebooted", "--wait=false")
+    until(lambda: not guest.is_running(), 120)  # one without --keep-unit would start again by itself
+    guest.boot(pool.lab.payload)
+    kubectl("wait", "--for=delete", "machine/rebooted", "--timeout=120s", timeout=130)
+    is_clean(guest)
+    assert guest.execute("ls /root/").stdout.split("\n")[0] == "was here"
+    assert sshpools.claim(guest) is None
