@@ -49,8 +49,12 @@ Before `helm uninstall`, delete what owns Machines: only the controllers can rem
 
 def package(version: str, when: int) -> bytes:
     """The chart as `helm install` takes it."""
-    files = {f"nodewright/{path}": entry for path, entry in files_of(version).items()}
-    return tree.zipped(tree.to_tar(files, when))
+    return packed(files_of(version), when)
+
+
+def packed(files: Tree, when: int) -> bytes:
+    """What ``files_of`` gives, in the folder that Helm wants."""
+    return tree.zipped(tree.to_tar({f"nodewright/{path}": entry for path, entry in files.items()}, when))
 
 
 def files_of(version: str) -> Tree:

@@ -17,6 +17,8 @@ ALLOWED = frozenset({
     "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib", "CC0-1.0", "EPL-2.0",
 })  # fmt: skip
 """Licences of Python packages that may be in the image. Debian's own are free by its policy, and listed."""
+ALLOWED_WITHIN = ALLOWED | {"LGPL-3.0-only"}
+"""Of a package that another one carries in its own folders (``setuptools/_vendor``): files that can be replaced."""
 _WORDS = {
     "apache": "Apache-2.0", "apache software license": "Apache-2.0", "apache 2.0": "Apache-2.0",
     "apache license 2.0": "Apache-2.0",
@@ -24,14 +26,17 @@ _WORDS = {
     "bsd 3-clause": "BSD-3-Clause", "3-clause bsd license": "BSD-3-Clause", "psf": "PSF-2.0",
     "python software foundation license": "PSF-2.0", "python-2.0": "PSF-2.0",
     "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0", "isc license (iscl)": "ISC", "zpl-2.1": "ZPL-2.1",
-    "the unlicense (unlicense)": "Unlicense", "bsd-3-clause license": "BSD-3-Clause",
+    "the unlicense (unlicense)": "Unlicense", "bsd-3-clause license": "BSD-3-Clause", "lgplv3": "LGPL-3.0-only",
 }  # fmt: skip
 _CLASSIFIER = "License :: OSI Approved :: "
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Item:
-    """``licence``: an SPDX expression of a Python package, or the names in the copyright file of Debian's."""
+    """``licence``: an SPDX expression of a Python package, or the names in the copyright file of Debian's.
+
+    ``within``: the top folder of the package that carries this one in its own folders, such as ``setuptools``, or "".
+    """
 
     kind: str
     name: str
@@ -39,6 +44,12 @@ class Item:
     licence: str
     sha256: str = ""
     architecture: str = ""
+    within: str = ""
+
+    @property
+    def ref(self) -> str:
+        """What no other item has: a package may be there by itself and within others, in one version."""
+        return f"{self.purl}#{self.within}" if self.within else self.purl
 
     @property
     def purl(self) -> str:
@@ -55,7 +66,9 @@ def python_items(files: Tree) -> list[Item]:
     for path, entry in files.items():
         if path.startswith(SITE) and path.endswith(".dist-info/METADATA"):
             head = BytesHeaderParser().parsebytes(entry.data)
-            found.append(Item("pypi", str(head["Name"]), str(head["Version"]), _licence(head)))
+            within = path.removeprefix(f"{SITE}/").split("/")[:-2]
+            name, version = str(head["Name"]), str(head["Version"])
+            found.append(Item("pypi", name, version, _licence(head), within="".join(within[:1])))
     return sorted(found)
 
 
@@ -76,9 +89,9 @@ def debian_items(contents: Contents) -> list[Item]:
 def check(items: list[Item]) -> None:
     """Raises ReleaseError that names every Python package with a licence that is unknown or not in ``ALLOWED``."""
     bad = [
-        f"{i.name} {i.version}: {i.licence or 'no licence named'}"
+        f"{i.name} {i.version}{_carried(i)}: {i.licence or 'no licence named'}"
         for i in items
-        if i.kind == "pypi" and not _is_allowed(i.licence)
+        if i.kind == "pypi" and not _is_allowed(i.licence, ALLOWED_WITHIN if i.within else ALLOWED)
     ]
     if bad:
         raise ReleaseError(f"licences that are not allowed (hack/release/inventory.py: ALLOWED): {'; '.join(bad)}")
@@ -86,7 +99,13 @@ def check(items: list[Item]) -> None:
 
 def table(items: list[Item]) -> str:
     """One line each: name, version, licence; for people."""
-    return "".join(f"{item.kind:5} {item.name:32} {item.version:24} {item.licence or '?'}\n" for item in items)
+    return "".join(
+        f"{item.kind:5} {item.name:32} {item.version:24} {item.licence or '?'}{_carried(item)}\n" for item in items
+    )
+
+
+def _carried(item: Item) -> str:
+    return f" (within {item.within})" if item.within else ""
 
 
 def _licence(head: object) -> str:
@@ -102,13 +121,13 @@ def _known(text: str) -> str:
     return _WORDS.get(text.lower(), text if _is_allowed(text) else "") if text else ""
 
 
-def _is_allowed(expression: str) -> bool:
+def _is_allowed(expression: str, allowed: frozenset[str] = ALLOWED) -> bool:
     """``A OR B`` is allowed if one is, ``A AND B`` if both are."""
     ways = [
         way for way in re.split(r"\s+OR\s+", expression.replace("(", "").replace(")", ""), flags=re.IGNORECASE) if way
     ]
     return any(
-        all(part.strip() in ALLOWED for part in re.split(r"\s+AND\s+", way, flags=re.IGNORECASE)) for way in ways
+        all(part.strip() in allowed for part in re.split(r"\s+AND\s+", way, flags=re.IGNORECASE)) for way in ways
     )
 
 

@@ -39,8 +39,10 @@ def _component(item: Item) -> dict[str, object]:
         "name": item.name,
         "version": item.version,
         "purl": item.purl,
-        "bom-ref": item.purl,
+        "bom-ref": item.ref,
     }
+    if item.within:
+        made["properties"] = [{"name": "nodewright:within", "value": item.within}]
     if item.licence:
         made["licenses"] = (
             [{"expression": item.licence}] if item.kind == "pypi" else [{"license": {"name": item.licence}}]

@@ -14,18 +14,24 @@ import yaml
 
 from hack import helm
 from hack.release import chart
+from hack.release.tree import Tree
 from nodewright import __version__
 from nodewright.cli.installation.manifests import Choice, render
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.slow]
 IMAGE = f"nodewright:{__version__}"
 Objects = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Path:
+def files(kubectl_binary: Path) -> Tree:
+    return chart.files_of(__version__)
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory, files: Tree) -> Path:
     file = tmp_path_factory.mktemp("chart") / "chart.tgz"
-    file.write_bytes(chart.package(__version__, 0))
+    file.write_bytes(chart.packed(files, 0))
     return file
 
 
@@ -55,7 +61,12 @@ def _sorted(objects: Objects) -> list[str]:
 
 
 def _of_kustomize(*components: str) -> Objects:
-    return [obj for obj in render(Choice(IMAGE, components=components)) if obj["kind"] != "Namespace"]
+    """Without the release's own Namespace, which `--create-namespace` makes; Namespaces of components stay."""
+    return [obj for obj in render(Choice(IMAGE, components=components)) if not _is_of_the_release(obj)]
+
+
+def _is_of_the_release(obj: dict[str, Any]) -> bool:
+    return (obj["kind"], obj["metadata"]["name"]) == ("Namespace", chart.NAMESPACE)
 
 
 def test_it_is_what_kustomize_renders(helm_binary: Path, packed: Path) -> None:
@@ -63,8 +74,8 @@ def test_it_is_what_kustomize_renders(helm_binary: Path, packed: Path) -> None:
     assert _sorted(found) == _sorted(_of_kustomize())
 
 
-def test_every_component_that_it_offers_is_what_kustomize_renders(helm_binary: Path, packed: Path) -> None:
-    names = chart.additions(render(Choice(IMAGE)), __version__)
+def test_every_component_that_it_offers_is_what_kustomize_renders(helm_binary: Path, packed: Path, files: Tree) -> None:
+    names = sorted(yaml.safe_load(files["values.yaml"].data)["components"])
     assert {"bootstrap", "ssh", "webhook", "unknown-fields"} <= set(names)
     flags = [f"--set=components.{name}=true" for name in names]
     found = _rendered(helm_binary, packed, chart.NAMESPACE, "--include-crds", *flags)
@@ -91,11 +102,10 @@ def test_values_reach_the_deployment(helm_binary: Path, packed: Path) -> None:
 def test_what_is_no_value_is_refused(helm_binary: Path, packed: Path, flag: str) -> None:
     done = _run(helm_binary, packed, chart.NAMESPACE, f"--set={flag}")
     assert done.returncode
-    assert flag.split("=")[0].split(".")[-1] in done.stderr
+    assert flag.split("=", maxsplit=1)[0].rsplit(".", maxsplit=1)[-1] in done.stderr
 
 
-def test_values_fit_their_schema_and_each_is_described(kubectl_binary: Path) -> None:
-    files = chart.files_of(__version__)
+def test_values_fit_their_schema_and_each_is_described(files: Tree) -> None:
     schema = json.loads(files["values.schema.json"].data)
     jsonschema.Draft7Validator(schema).validate(yaml.safe_load(files["values.yaml"].data))
     assert all(value["description"] for value in schema["properties"].values())

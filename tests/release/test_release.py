@@ -76,8 +76,33 @@ def test_a_licence_that_is_not_allowed_stops_the_release_and_names_the_package(l
         inventory.check(inventory.python_items(_metadata("some_thing", *lines)))
 
 
+def _carried(name: str, *lines: str) -> tree.Tree:
+    return {path.replace(SITE, f"{SITE}/carrier/_vendor"): entry for path, entry in _metadata(name, *lines).items()}
+
+
+def test_a_package_within_another_is_listed_as_such_beside_its_own_version() -> None:
+    line = "License-Expression: MIT"
+    alone, within = inventory.python_items(_metadata("thing", line) | _carried("thing", line))
+    assert (alone.purl, alone.within, within.purl, within.within) == (within.purl, "", alone.purl, "carrier")
+    listed = json.loads(sbom.cyclonedx("library", "n", "1.0", [alone, within], 0))["components"]
+    assert [each["bom-ref"] for each in listed] == ["pkg:pypi/thing@1.0", "pkg:pypi/thing@1.0#carrier"]
+    assert "(within carrier)" not in inventory.table([alone])
+    assert "MIT (within carrier)" in inventory.table([within])
+
+
+def test_the_lesser_gpl_is_allowed_within_another_package_alone_and_the_gpl_nowhere() -> None:
+    line = "License: LGPLv3"
+    inventory.check(inventory.python_items(_carried("thing", line)))
+    with pytest.raises(ReleaseError, match=r"thing 1\.0: LGPL-3\.0-only"):
+        inventory.check(inventory.python_items(_metadata("thing", line)))
+    with pytest.raises(ReleaseError, match=r"thing 1\.0 \(within carrier\): GPL-3\.0-only"):
+        inventory.check(inventory.python_items(_carried("thing", "License-Expression: GPL-3.0-only")))
+
+
 def test_the_list_of_contents_is_cyclonedx() -> None:
     items = [
+        inventory.Item("pypi", "packaging", "26.3", "Apache-2.0 OR BSD-2-Clause"),
+        inventory.Item("pypi", "packaging", "26.3", "Apache-2.0 OR BSD-2-Clause", within="setuptools"),
         inventory.Item("pypi", "numpy", "2.3", "BSD-3-Clause AND MIT"),
         inventory.Item("deb", "libstdc++6", "12.2.0-14+deb12u1", "GPL-3+, LGPL", "a" * 64, "amd64"),
     ]
@@ -134,8 +159,9 @@ def test_a_tag_that_is_not_the_programs_version_is_refused(tmp_path: Path) -> No
 
 
 def documented_check() -> str:
-    found = re.search(r"## Check what you downloaded\n.*?\n\n((?:    .*\n)+)", PAGE.read_text(), re.DOTALL)
+    found = re.search(r"## Check what you downloaded\n(?s:.*?)\n\n((?:    [^\n]+\n)+)", PAGE.read_text())
     assert found
+    assert found[1].count("\n") == 2, "the two commands, and nothing else"
     return found[1]
 
 
