@@ -79,13 +79,13 @@ class SimulatedKubelets:
             cluster = _cluster_of(host)
             return not self._is_elsewhere(host) and (cluster is None or is_management_cluster(cluster))
 
-        return Kubelets(client, self._worlds, self._now, here, self._is_elsewhere)
+        return Kubelets(client, self._worlds, self._now, here)
 
     def of_cluster(self, cluster: Key, client: KubeClient) -> Kubelets:
         def here(host: SimulatedHost) -> bool:
             return not self._is_elsewhere(host) and _cluster_of(host) == cluster
 
-        return Kubelets(client, self._worlds, self._now, here, self._is_elsewhere)
+        return Kubelets(client, self._worlds, self._now, here)
 
     def _is_elsewhere(self, host: SimulatedHost) -> bool:
         theirs, ours = host.request.identity.management_cluster, self._mark()
@@ -94,7 +94,7 @@ class SimulatedKubelets:
 
 class Kubelets:
     """Simulated kubelets of one cluster. An async context manager: they run until it is left. ``here`` says which hosts
-    join it, ``elsewhere`` which another process plays: a Node of such a host is not silent, its host was handed over.
+    join it. A Node whose host runs and joins another one is not silent: its host was handed over.
     """
 
     def __init__(
@@ -103,13 +103,11 @@ class Kubelets:
         worlds: Worlds,
         now: Callable[[], datetime],
         here: Callable[[SimulatedHost], bool] = lambda _host: True,
-        elsewhere: Callable[[SimulatedHost], bool] = lambda _host: False,
     ) -> None:
         self._client = client.named("kubelets", USER_AGENT)
         self._worlds = worlds
         self._now = now
         self._here = here
-        self._elsewhere = elsewhere
         self._nodes: dict[str, _Node] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -154,7 +152,9 @@ class Kubelets:
         booted = [host for world in self._worlds().values() for host in world.booted()]
         hosts = {host.name: host for host in booted if self._here(host)}
         for host in booted:
-            if host.name not in hosts and self._elsewhere(host):
+            if (
+                host.name not in hosts
+            ):  # it runs, and another one plays it: of the same API, where a cluster is in itself
                 self._nodes.pop(host.name, None)
         due: list[tuple[str, SimulatedHost | None]] = []
         for name, host in hosts.items():
