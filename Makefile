@@ -60,8 +60,9 @@ deflake: setup ## Run the tests N times in random order beside a load on every c
 .PHONY: e2e
 # One after the other: each begins on a real control plane of its own, without what another has left there.
 E2E = tests/e2e tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
-  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/deploy/test_installing.py tests/gateways/test_webhook_on_a_real_server.py tests/gateways/cloudpool/test_on_a_real_plane.py tests/web/test_in_a_browser.py
-e2e: setup browser ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
+  tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/deploy/test_installing.py tests/gateways/test_webhook_on_a_real_server.py tests/gateways/cloudpool/test_on_a_real_plane.py tests/web/test_in_a_browser.py \
+  tests/release/test_chart.py
+e2e: setup browser helm ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
 	@for suite in $(E2E); do echo "$$suite"; $(VENV)/bin/pytest -q $$suite || exit 1; done
 
 .PHONY: browser
@@ -174,6 +175,26 @@ openstack-lock: ## Resolve the OpenStack of the tests anew and write its lock fi
 	@$(UV_CMD) pip compile hack/openstack/requirements.in --python-version 3.11 --universal --generate-hashes \
 	  --no-annotate --quiet --upgrade --custom-compile-command "make openstack-lock" \
 	  --output-file hack/openstack/requirements.lock
+
+.PHONY: image
+image: setup build/uv/bin/uv ## The container image as an OCI archive, without a daemon (ARCH=amd64,arm64)
+	@$(PY) -m hack.release image --arch $(ARCH)
+
+ARCH ?= amd64
+KEY ?=
+
+.PHONY: release
+release: setup build/uv/bin/uv ## All artefacts of a release into dist/, signed with KEY=FILE if given (docs/releasing.md)
+	@$(PY) -m hack.release make --arch $(ARCH) --out dist $(if $(KEY),--key $(KEY))
+
+.PHONY: release-twice
+release-twice: release ## Make the release again and prove that it has the same bytes
+	@$(PY) -m hack.release make --arch $(ARCH) --out build/release-again $(if $(KEY),--key $(KEY)) > /dev/null
+	@diff -r dist build/release-again && echo "both releases have the same bytes"
+
+.PHONY: helm
+helm: setup ## Find helm, or build it as a pinned Go module (minutes, once)
+	@$(PY) -m hack.helm
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

@@ -1,0 +1,1 @@
+"""What a release consists of: package, image, manifests, lists of their contents, and where they are from."""

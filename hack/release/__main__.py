@@ -1,0 +1,75 @@
+"""``python -m hack.release make|image|audit``; see docs/releasing.md."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hack.release import audit, image, making, proof, version
+from hack.release.parts import ROOT, ReleaseError, commit_time
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.does(options))
+    except ReleaseError as error:
+        print(f"hack.release: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hack.release", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    making_ = commands.add_parser("make", help="all artefacts, their checksums and, with --key, a signature")
+    making_.add_argument("--key", type=Path, help="Ed25519 key in PEM: `openssl genpkey -algorithm ed25519`")
+    making_.add_argument("--out", type=Path, default=ROOT / "dist")
+    making_.set_defaults(does=_make)
+    only = commands.add_parser("image", help="the image alone, as an OCI archive")
+    only.add_argument("--out", type=Path, default=ROOT / "build/nodewright-image.tar")
+    only.set_defaults(does=_image)
+    for each in (making_, only):
+        each.add_argument("--arch", default="amd64", help="amd64, arm64 or both with a comma (default: amd64)")
+        each.add_argument(
+            "--registry", default="", help="what comes before the image's name, such as ghcr.example/team"
+        )
+        each.add_argument("--downloads", type=Path, default=ROOT / "build/debian", help="keeps Debian's packages")
+    audits = commands.add_parser("audit", help="the lock against advisories in a folder (OSV's export of PyPI)")
+    audits.add_argument("database", type=Path)
+    audits.set_defaults(does=_audit)
+    return parser
+
+
+def _make(options: argparse.Namespace) -> int:
+    settings = making.Settings(options.arch.split(","), options.registry, options.key, options.downloads.absolute())
+    made = making.artefacts(settings)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name, data in sorted(made.items()):
+        (options.out / name).write_bytes(data)
+        print(f"{len(data):>12,} {name}")
+    unsigned = "" if options.key else "; not signed: --key names no key"
+    print(f"{version.released()} is in {options.out}, checked by `sha256sum --check {proof.SUMS}`{unsigned}")
+    return 0
+
+
+def _image(options: argparse.Namespace) -> int:
+    number, when = version.released(), commit_time()
+    wheel = next(data for name, data in making.distributions(when).items() if name.endswith(".whl"))
+    name = f"{options.registry.rstrip('/')}/nodewright:{number}".lstrip("/")
+    downloads = options.downloads.absolute()
+    built = image.build(image.Request(name, number, wheel, options.arch.split(","), when, downloads))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_bytes(built.archive)
+    print(f"{name}@{built.digest} is in {options.out}: `ctr -n k8s.io images import {options.out}`")
+    return 0
+
+
+def _audit(options: argparse.Namespace) -> int:
+    found = audit.findings((ROOT / "requirements-runtime.lock").read_text(encoding="utf-8"), options.database)
+    print("\n".join(found) or "no advisory of this database is about a version in requirements-runtime.lock")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
