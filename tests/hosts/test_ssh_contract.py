@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -174,9 +173,13 @@ async def test_a_host_that_can_not_be_cleaned_is_put_into_quarantine(
     guest.execute("umount /etc/kubernetes; rm -rf /etc/kubernetes /var/lib/nodewright/ssh/quarantine /root/begun")
 
 
-def test_the_keys_of_the_pool_are_not_readable_for_others(pool: sshpools.Pool) -> None:
+async def test_the_files_of_a_claimed_host_are_not_readable_for_others(
+    pool: sshpools.Pool, provider: SSHProvider
+) -> None:
     """Neither script nor claim are anybody's but root's."""
-    homes: list[Path] = [guest.root / "var/lib/nodewright/ssh" for guest in pool.guests.values()]
-    used = [home for home in homes if home.exists()]
-    assert used
-    assert all(home.stat().st_mode & 0o077 == 0 for home in used)
+    host = await provider.create(request())
+    home = pool.guests[host.name].root / "var/lib/nodewright/ssh"
+    assert (home / "claim").exists()
+    assert home.stat().st_mode & 0o077 == 0
+    await provider.delete(host)
+    await until_gone(provider, host)
