@@ -133,7 +133,7 @@ UPGRADE: dict[str, Point] = {
 }
 
 
-def killed_at(scene: Scene, points: dict[str, Point], seconds: float = 240) -> None:
+def killed_at(scene: Scene, points: dict[str, Point], seconds: float = 600) -> None:
     """In their order, each once it is seen. What was passed while the controllers were started again counts as seen."""
     for point in points.values():
         until(lambda point=point: point(scene), seconds)
