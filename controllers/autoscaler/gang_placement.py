@@ -11,7 +11,7 @@ from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
 from controllers.scheduling.snapshot import Snapshot
 
 _MOST_DOMAINS = 50
-"""Values of the label that are tried; trying one costs as much as a gang without a wish."""
+"""Values of the label that are tried; trying one costs as much as a gang without a constraint."""
 
 
 def place_whole(snapshot: Snapshot, gang: Gang) -> bool:

@@ -7,7 +7,7 @@
 | `scheduling.x-k8s.io/v1alpha1` (coscheduling) | label `scheduling.x-k8s.io/pod-group` | `spec.minMember` |
 | `scheduling.volcano.sh/v1beta1` (Volcano) | annotation `scheduling.k8s.io/group-name` | `spec.minMember` |
 
-Those of Kubernetes may wish for one place by ``spec.schedulingConstraints.topology``. A group without a gang policy,
+PodGroups of Kubernetes may ask for one place by ``spec.schedulingConstraints.topology``. A group without a gang policy,
 and one that has its minimum of pods on Nodes, is no gang (any more): its pods are asked for one by one.
 """
 
@@ -209,7 +209,7 @@ def within(pods: Iterable[PodInfo], classes: Classes, *, topology: str = "", dom
 
 
 def in_turn(unschedulable: Sequence[Group], gangs: Sequence[Gang]) -> list[Gang | list[Group]]:
-    """Who is helped one after the other: gangs by rank, and before each the single pods of a higher priority."""
+    """Pods in the order in which they get room: gangs by rank, before each the single pods of a higher priority."""
     found: list[Gang | list[Group]] = []
     rest = list(unschedulable)
     for gang in gangs:
