@@ -119,8 +119,10 @@ NOBODY_READS = NobodyReads()
 
 
 def look_at(cluster: Obj, view: View, certificates: CertificatesView) -> CertificatesRead | CertificatesUnread | None:
-    """What is known of the certificates of a Cluster. None for one without an API of its own: it has none of ours or
-    anybody's. All who ask ask for the same, or each would have them read anew."""
+    """What is known of the certificates of a Cluster. None if the Cluster has no API of its own.
+
+    All callers request the same read; different ones would each cause a read of their own.
+    """
     endpoint = endpoint_of(cluster)
     if isinstance(view.workload, ManagementCluster) and not endpoint:
         return None
