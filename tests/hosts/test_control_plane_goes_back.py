@@ -12,7 +12,7 @@ from tests.hosts import making, sshpools
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
 from tests.hosts.test_control_plane_upgrade import Scene, scene
 
-pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
 __all__ = ["scene"]
 TITLE = f"controlplane/{making.NAME}"
 

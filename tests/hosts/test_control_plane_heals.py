@@ -20,7 +20,7 @@ from hack.program import Kubectl, Up
 from tests.hosts.joining import VERSION, apply, items, until
 from tests.hosts.making import cluster_of_machines, control_plane, reached
 
-pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
 PORT = 6443
 HOSTS = 6
 """Addresses of the lab that may run an API server."""
