@@ -175,8 +175,12 @@ async def test_fifty_pods_grow_a_group_from_nothing_and_it_shrinks_when_they_go(
     assert "TriggeredScaleUp" in {event["reason"] for event in kubectl.items("events")}
 
     least = LEAST if cluster.made_by_kubernetes else 1
-    kubectl("create", "pdb", "web", "--selector=app=web", f"--min-available={least}")
+    # No pod may be moved before those that go are gone: on the embedded plane nobody makes a moved pod again, and
+    # deletions don't ask the budget, so a pod that was meant to stay could go as well, and then all are gone.
+    kubectl("create", "pdb", "web", "--selector=app=web", f"--min-available={PODS}")
     leave(cluster, LEFT)
+    await until(lambda: len(running(kubectl)) == LEFT, SECONDS)
+    kubectl("patch", "pdb", "web", "--type=merge", f"--patch={json.dumps({'spec': {'minAvailable': least}})}")
     fewest = LEFT
 
     def shrunk() -> bool:
@@ -184,7 +188,6 @@ async def test_fifty_pods_grow_a_group_from_nothing_and_it_shrinks_when_they_go(
         fewest = min(fewest, len(running(kubectl)))
         return size(kubectl, "workers") == len(kubectl.items("nodes")) == 1
 
-    await until(lambda: len(running(kubectl)) <= LEFT, SECONDS)
     await until(shrunk, SECONDS)
     assert fewest >= least, "the budget was kept"
     if cluster.made_by_kubernetes:
