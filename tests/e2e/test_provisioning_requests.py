@@ -207,7 +207,7 @@ async def test_a_stock_out_is_rolled_back_and_told(kubectl: Kubectl) -> None:
     await until(lambda: not kubectl.items("machines") and not kubectl.items("nodes"), SECONDS)
     assert (size(kubectl, "plenty"), size(kubectl, "scarce")) == (0, 0)
     assert "StockOut" in condition(kubectl, "job", "Provisioned")["message"]
-    assert "RollingBack" in {event["reason"] for event in kubectl.items("events")}
+    await until(lambda: "RollingBack" in {event["reason"] for event in kubectl.items("events")}, SECONDS)
 
 
 async def test_who_deletes_a_request_half_way_gets_rid_of_the_nodes(kubectl: Kubectl) -> None:
