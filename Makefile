@@ -58,8 +58,8 @@ deflake: setup ## Run the tests N times in random order beside a load on every c
 	@$(PY) -m hack.deflake --runs $(N) --quiet $(QUIET) --workers $(WORKERS) $(if $(TESTS),-- $(TESTS))
 
 .PHONY: e2e
-# One after the other: each begins on a real control plane of its own, without what another has left there. The main job
-# takes half the time on two planes at once, since its tests wait more than they work.
+# One after the other: each begins on a real control plane of its own, without what another has left there. tests/e2e
+# runs on two planes at once, which halves its time: its tests wait more than they compute.
 E2E = tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
   tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/deploy/test_installing.py tests/gateways/test_webhook_on_a_real_server.py tests/gateways/cloudpool/test_on_a_real_plane.py tests/web/test_in_a_browser.py \
   tests/release/test_chart.py

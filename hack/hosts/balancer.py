@@ -91,17 +91,17 @@ class Balancer:
 
 
 def _is_ready(backend: Backend) -> bool:
-    """Whether ``/readyz`` is answered with 200.
+    """Whether ``/readyz`` answers with 200.
 
-    TLS runs on buffers: a socket of the ssl module stays open when the peer resets the connection before the handshake
-    (``SSLSocket._create`` of CPython 3.11 raises without closing it), and a test that sees such a leak fails.
+    TLS runs on memory buffers. If the peer resets the connection before the handshake, ``SSLSocket._create`` of CPython
+    3.11 raises without closing the socket, and the ResourceWarning fails the test that runs at that moment.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     session = ssl._create_unverified_context().wrap_bio(incoming, outgoing)
     request = f"GET /readyz HTTP/1.0\r\nHost: {backend[0]}\r\n\r\n".encode()
     with contextlib.suppress(OSError), socket.create_connection(backend, timeout=PATIENCE_SECONDS) as connection:
 
-        def carried_out(act: Callable[[], T]) -> T:
+        def run(act: Callable[[], T]) -> T:
             while True:
                 try:
                     result = act()
@@ -115,9 +115,9 @@ def _is_ready(backend: Backend) -> bool:
                 connection.sendall(outgoing.read())
                 return result
 
-        carried_out(session.do_handshake)
-        carried_out(lambda: session.write(request))
-        return b" 200 " in carried_out(lambda: session.read(64))
+        run(session.do_handshake)
+        run(lambda: session.write(request))
+        return b" 200 " in run(lambda: session.read(64))
     return False
 
 

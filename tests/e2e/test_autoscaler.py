@@ -155,6 +155,10 @@ def running(kubectl: Kubectl) -> list[dict[str, Any]]:
     return [pod for pod in pods if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]]
 
 
+def event_reasons(kubectl: Kubectl) -> set[str]:
+    return {event["reason"] for event in kubectl.items("events")}
+
+
 def size(kubectl: Kubectl, name: str) -> int:
     return int(kubectl.json("get", "md", name)["spec"]["replicas"])
 
@@ -172,16 +176,12 @@ async def test_fifty_pods_grow_a_group_from_nothing_and_it_shrinks_when_they_go(
     grown = size(kubectl, "workers")
     assert len(per_node) <= grown <= len(per_node) + 1, "no more Nodes than the pods need"
     assert -(-PODS // 8) <= grown <= -(-PODS // 8) + 1, "a Node of 4 cores has room for 8"
-    if not cluster.made_by_kubernetes:  # where it was killed, it may have died before it wrote its Events
-
-        def told() -> bool:
-            return "TriggeredScaleUp" in {event["reason"] for event in kubectl.items("events")}
-
-        await until(told, SECONDS)
+    if not cluster.made_by_kubernetes:  # the autoscaler that was killed may have ended before it wrote its Events
+        await until(lambda: "TriggeredScaleUp" in event_reasons(kubectl), SECONDS)
 
     least = LEAST if cluster.made_by_kubernetes else 1
-    # No pod may be moved before those that go are gone: on the embedded plane nobody makes a moved pod again, and
-    # deletions don't ask the budget, so a pod that was meant to stay could go as well, and then all are gone.
+    # The budget refuses every eviction until the deleted pods are gone. Otherwise the autoscaler may evict a pod that
+    # the test keeps: the embedded plane recreates none, and a deletion ignores the budget, so no pod would be left.
     kubectl("create", "pdb", "web", "--selector=app=web", f"--min-available={PODS}")
     leave(cluster, LEFT)
     await until(lambda: len(running(kubectl)) == LEFT, SECONDS)
@@ -212,7 +212,7 @@ async def test_explain_says_why_a_pod_waits(cluster: Cluster) -> None:
     spec = {"containers": [{"name": "c", "image": "example.com/c", "resources": {"requests": {"cpu": "64"}}}]}
     kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "huge"},
                                                    "spec": spec}))  # fmt: skip
-    await until(lambda: any(event["reason"] == "NotTriggerScaleUp" for event in kubectl.items("events")), SECONDS)
+    await until(lambda: "NotTriggerScaleUp" in event_reasons(kubectl), SECONDS)
     told = nodewright(kubectl, "autoscaler", "explain", "pod", "huge", "-n", "default")
     assert "MachineDeployment/default/small: Insufficient cpu" in told
     told = nodewright(kubectl, "autoscaler", "explain", "md", "small", "-n", "default")

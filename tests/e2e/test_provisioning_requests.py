@@ -22,6 +22,7 @@ from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
 from tests.docs.pages import ROOT
 from tests.e2e.manifests import machine_deployment
+from tests.e2e.test_autoscaler import event_reasons
 from tests.realplane import LIKE_EMBEDDED, PLANES, require
 from tests.runtime.stub_server import until
 
@@ -207,7 +208,7 @@ async def test_a_stock_out_is_rolled_back_and_told(kubectl: Kubectl) -> None:
     await until(lambda: not kubectl.items("machines") and not kubectl.items("nodes"), SECONDS)
     assert (size(kubectl, "plenty"), size(kubectl, "scarce")) == (0, 0)
     assert "StockOut" in condition(kubectl, "job", "Provisioned")["message"]
-    await until(lambda: "RollingBack" in {event["reason"] for event in kubectl.items("events")}, SECONDS)
+    await until(lambda: "RollingBack" in event_reasons(kubectl), SECONDS)
 
 
 async def test_who_deletes_a_request_half_way_gets_rid_of_the_nodes(kubectl: Kubectl) -> None:

@@ -20,7 +20,7 @@ from hack.program import Kubectl, Program, Run
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
 from tests.docs.pages import ROOT
-from tests.e2e.test_autoscaler import SECONDS, group, size, with_rights_of_its_own, workload
+from tests.e2e.test_autoscaler import SECONDS, event_reasons, group, size, with_rights_of_its_own, workload
 from tests.realplane import LIKE_EMBEDDED, REAL, require
 from tests.runtime.stub_server import until
 from tests.runtime.workload_rights import create, kubeconfig_of_the_page
@@ -79,8 +79,8 @@ async def test_pods_of_a_workload_cluster_get_nodes_and_those_go_again(scene: Sc
     web = workload("Deployment", PODS)
     web["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 0
     create(prod, web)
-    # Events come after the growth itself: one that is killed between the two never writes them.
-    await until(lambda: "TriggeredScaleUp" in {event["reason"] for event in prod.items("events")}, SECONDS)
+    # The autoscaler writes the size first and the Events after it; killed in between, it never writes the Events.
+    await until(lambda: "TriggeredScaleUp" in event_reasons(prod), SECONDS)
     assert size(home, "workers") > 0
     scene.autoscaler.stop(signal.SIGKILL)
     scene.autoscaler.start()

@@ -142,7 +142,10 @@ def killed_at(scene: Scene, points: dict[str, Point], seconds: float = 600) -> N
 
 
 def identity(there: Kubectl) -> str:
-    """Another one says that another ``kubeadm init`` has made another etcd. An API that has just begun may lack it."""
+    """The UID of ``kube-system``; it differs after a second ``kubeadm init``, which makes a new etcd.
+
+    Waits for the namespace: an API server may be ready before it has made it.
+    """
     until(lambda: not there.run("get", "namespace", "kube-system").code, 120)
     return str(there.json("get", "namespace", "kube-system")["metadata"]["uid"])
 
