@@ -81,14 +81,30 @@ def holder_of(lease: Obj) -> Holder:
 
     Total over any JSON: an annotation that can't be read leaves the identity alone.
     """
-    spec = lease.get("spec")
-    identity = str(spec.get("holderIdentity") or "") if isinstance(spec, Mapping) else ""
-    meta = lease.get("metadata")
-    annotations = meta.get("annotations") if isinstance(meta, Mapping) else None
-    text = annotations.get(names.LEASE_HOLDER_ANNOTATION) if isinstance(annotations, Mapping) else None
-    parsed = _read(text)
+    identity, parsed = _identity(lease), _annotated(lease)
     if not identity or parsed.get("identity") != identity:
         return Holder(identity)
+    return _holder(identity, parsed)
+
+
+def last_holder_of(lease: Obj) -> Holder:
+    """The holder of ``lease``, or the one that has released it last: a process that ends in order leaves its name."""
+    parsed = _annotated(lease)
+    return holder_of(lease) if _identity(lease) else _holder(str(parsed.get("identity") or ""), parsed)
+
+
+def _identity(lease: Obj) -> str:
+    spec = lease.get("spec")
+    return str(spec.get("holderIdentity") or "") if isinstance(spec, Mapping) else ""
+
+
+def _annotated(lease: Obj) -> Mapping[str, Any]:
+    meta = lease.get("metadata")
+    annotations = meta.get("annotations") if isinstance(meta, Mapping) else None
+    return _read(annotations.get(names.LEASE_HOLDER_ANNOTATION) if isinstance(annotations, Mapping) else None)
+
+
+def _holder(identity: str, parsed: Mapping[str, Any]) -> Holder:
     process, serves = parsed.get("process"), parsed.get("serves")
     return Holder(
         identity,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from api import names
 from controllers.kernel.refs import MACHINE_CLASS, Kind, Obj
 from nodewright.cli.cluster.snapshot import KINDS, fill
 from nodewright.reports.fleet.showing import MOST_LINES, as_lines, as_value
-from nodewright.reports.fleet.summary import TOPS, Fleet, summarize
-from nodewright.reports.tree.serving import Serving
+from nodewright.reports.fleet.summary import TOPS, Fleet, Platform, summarize
+from nodewright.reports.tree.serving import Ended, Serving, ended
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.claims import Claim, Holder
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
@@ -20,7 +23,9 @@ LEADER = Serving("nodewright-system/nodewright", Holder("x", "nodewright run", c
 QUOTA = ("QuotaExceeded", "hosts: 2 of 2 are used")
 
 
-def fleet_of(*builders: Builder, serving: tuple[Serving, ...] | None = (LEADER,)) -> Fleet:
+def fleet_of(
+    *builders: Builder, serving: tuple[Serving, ...] | None = (LEADER,), before: tuple[Ended, ...] = ()
+) -> Fleet:
     cache = Cache(KINDS)
     built = [builder.build() for builder in builders]
     objects: dict[Kind, Iterable[Obj]] = {}
@@ -29,7 +34,7 @@ def fleet_of(*builders: Builder, serving: tuple[Serving, ...] | None = (LEADER,)
         fill(cache, kind, found)
         if kind in (*TOPS, MACHINE_CLASS):
             objects[kind] = found
-    return summarize(cache.view(NOW), objects, serving)
+    return summarize(cache.view(NOW), objects, serving, before)
 
 
 def text_of(fleet: Fleet, width: int = 80) -> str:
@@ -118,3 +123,70 @@ def test_machines_whose_set_is_gone_are_not_forgotten(count: int) -> None:
     assert "default/keep" in problem.message
     in_cluster = [each.in_cluster("dev") for each in machines]
     assert [found.reason for found in fleet_of(cluster("dev"), *in_cluster).problems] == ["DrainBlocked"]
+
+
+def lease_of(holder: Holder, *, renewed: int, held: bool = True) -> Obj:
+    """Renewed so many seconds before NOW; ``held`` False: released then."""
+    at = (NOW - timedelta(seconds=renewed)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "metadata": {
+            "name": "nodewright",
+            "namespace": "nodewright-system",
+            "annotations": {names.LEASE_HOLDER_ANNOTATION: holder.annotation()},
+        },
+        "spec": {"holderIdentity": holder.identity if held else "", "renewTime": at, "leaseDurationSeconds": 15},
+    }
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["killed", "released"])
+def test_silence_began_when_the_last_process_ended(held: bool) -> None:
+    before = ended([lease_of(LEADER.holder, renewed=1200, held=held)], NOW)
+    fleet = fleet_of(*healthy(), serving=(), before=before)
+    assert {problem.since for problem in fleet.problems} == {NOW - timedelta(seconds=1200)}
+    assert "NotServed  for 20m" in text_of(fleet)
+
+
+def test_silence_began_with_the_object_where_nothing_has_ever_run_or_ended_before() -> None:
+    owner = machine_set("pool").created(300)
+    (problem,) = fleet_of(owner, serving=()).problems
+    assert problem.since == NOW - timedelta(seconds=300)
+    (problem,) = fleet_of(owner, serving=(), before=(Ended(LEADER.holder, NOW - timedelta(hours=5)),)).problems
+    assert problem.since == NOW - timedelta(seconds=300)
+
+
+def test_a_process_of_another_namespace_says_nothing_about_this_one() -> None:
+    elsewhere = Holder("x", "nodewright run", claims=tuple(Claim(name, namespace="other") for name in ALL))
+    owner = machine_set("pool").created(300)
+    (problem,) = fleet_of(owner, serving=(), before=(Ended(elsewhere, NOW - timedelta(seconds=5)),)).problems
+    assert problem.since == NOW - timedelta(seconds=300)
+
+
+def test_a_lease_that_is_held_has_not_ended() -> None:
+    assert ended([lease_of(LEADER.holder, renewed=3)], NOW) == ()
+    assert ended([{"metadata": {}, "spec": []}, {"spec": {"renewTime": "soon"}}], NOW) == ()
+
+
+def test_the_autoscaler_is_missed_since_it_ended() -> None:
+    group = machine_set("pool").observed().annotated(names.AUTOSCALER_MAX_ANNOTATION, "9").created(7200)
+    scaler = Holder("a", "nodewright run", claims=(Claim("autoscaler"),))
+    (line,) = fleet_of(group, before=(Ended(scaler, NOW - timedelta(seconds=90)),)).held
+    assert (line.reason, line.since) == ("AutoscalerNotRunning", NOW - timedelta(seconds=90))
+    (line,) = fleet_of(group).held
+    assert line.since == NOW - timedelta(seconds=7200)
+
+
+def test_the_server_and_its_crds_are_a_line() -> None:
+    served = {"machines.cluster.k8s.io": ("v1alpha1",), "controlplanes.cluster.k8s.io": ("v1alpha1",)}
+    fleet = replace(fleet_of(*healthy()), platform=Platform("v1.34.2", served))
+    assert "Server    v1.34.2, 2 CRDs (v1alpha1)" in text_of(fleet).splitlines()
+    assert as_value(fleet)["crds"]["machines.cluster.k8s.io"] == ["v1alpha1"]
+
+
+def test_a_crd_that_the_server_lacks_is_named_with_the_command_that_brings_it() -> None:
+    served: dict[str, tuple[str, ...]] = {
+        "machines.cluster.k8s.io": ("v1alpha1",),
+        "controlplanes.cluster.k8s.io": (),
+    }
+    text = text_of(replace(fleet_of(*healthy()), platform=Platform("v1.34.2", served)))
+    assert "Missing   controlplanes.cluster.k8s.io: `nodewright install` brings them" in text
+    assert "Server    v1.34.2, 1 CRD (v1alpha1)" in text

@@ -130,7 +130,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     from nodewright.cli.cluster.snapshot import KINDS as KINDS_READ  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
     from nodewright.reports.tree.builder import DisplayOptions, grow  # noqa: PLC0415
-    from nodewright.reports.tree.serving import live, not_known, served_by  # noqa: PLC0415
+    from nodewright.reports.tree.serving import not_known, served_in  # noqa: PLC0415
     from nodewright.reports.tree.warnings import latest  # noqa: PLC0415
 
     connection = await connect(target)
@@ -153,7 +153,7 @@ async def _describe(target: Target, wanted: Wanted) -> _Drawn:
     }
     warnings = latest(events, everything, namespace, uids)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
-    serving = not_known(leases) if isinstance(leases, str) else served_by(wanted.kind, obj, live(leases, view.now))
+    serving = not_known(leases) if isinstance(leases, str) else served_in(leases, view.now, wanted.kind, obj)
     return _Drawn(tree, serving, under, view.now)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,19 +45,24 @@ def command(
 
 async def _look(target: Target, namespace: str | None) -> Fleet:
     from controllers.kernel.refs import MACHINE_CLASS, key_of  # noqa: PLC0415
+    from nodewright.cli.cluster.platform import platform_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
     from nodewright.reports.fleet.summary import TOPS, summarize  # noqa: PLC0415
-    from nodewright.reports.tree.serving import live  # noqa: PLC0415
+    from nodewright.reports.tree.serving import ended, live  # noqa: PLC0415
 
     async with client_of(await connect(target)) as client:
         cache = await read_cluster(client)
-        leases = await leases_of(client)
+        leases, platform = await asyncio.gather(leases_of(client), platform_of(client))
     view = now_view(cache)
     objects = {
         kind: [obj for obj in objects_of(cache, kind) if namespace is None or key_of(obj).namespace == namespace]
         for kind in (*TOPS, MACHINE_CLASS)
     }
-    return summarize(view, objects, None if isinstance(leases, str) else live(leases, view.now))
+    if isinstance(leases, str):
+        fleet = summarize(view, objects, None)
+    else:
+        fleet = summarize(view, objects, live(leases, view.now), ended(leases, view.now))
+    return replace(fleet, platform=platform)
 
 
 def _show(fleet: Fleet, output: Output, *, anew: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,6 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig
 from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
-
-if TYPE_CHECKING:
-    from nodewright.runtime.kube.client import KubeClient
 
 HELP = """Print the version of Nodewright, of Python and of the API it serves; with --server also what a cluster has.
 
@@ -54,26 +51,12 @@ def _own() -> dict[str, str]:
 
 
 async def _ask(target: Target) -> dict[str, Any]:
-    from nodewright.crds import load_crds  # noqa: PLC0415
+    from nodewright.cli.cluster.platform import platform_of  # noqa: PLC0415
 
     async with client_of(await connect(target)) as client:
-        answer = await client.version()
-        crds = {crd["metadata"]["name"]: await _state(client, crd) for crd in load_crds()}
-    return {"server": str(answer.get("gitVersion") or "unknown"), "crds": crds}
+        found = await platform_of(client)
+    return {"server": found.server, "crds": {name: _state(served) for name, served in found.crds.items()}}
 
 
-async def _state(client: KubeClient, crd: dict[str, Any]) -> str:
-    """What discovery says of one definition: everybody with a login may read that."""
-    from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
-
-    spec = crd["spec"]
-    served: list[str] = []
-    for version in (each["name"] for each in spec["versions"] if each.get("served")):
-        try:
-            listed = await client.resources(spec["group"], version)
-        except ApiError as error:
-            if not error.not_found:
-                raise
-            continue
-        served += [version] if any(each.get("name") == spec["names"]["plural"] for each in listed) else []
+def _state(served: tuple[str, ...]) -> str:
     return f"{', '.join(served)} served" if served else "missing; `nodewright install` brings it"

@@ -28,7 +28,7 @@ from nodewright.reports.sizes import sizes as sizes_of
 from nodewright.reports.timeline.entries import History, entries_of
 from nodewright.reports.timeline.showing import as_value as entry_value
 from nodewright.reports.tree.builder import DisplayOptions, grow
-from nodewright.reports.tree.serving import live, not_known, served_by
+from nodewright.reports.tree.serving import not_known, served_in
 from nodewright.reports.tree.values import branch_value
 from nodewright.runtime import metrics
 
@@ -71,7 +71,7 @@ async def describe(source: Source, query: Mapping[str, str]) -> Any:
         raise AskError("it does not exist, or you may not see it", 404)
     tree = grow(kind, obj, view, DisplayOptions())
     leases = await source.leases()
-    serving = not_known("not shown to you") if leases is None else served_by(kind, obj, live(leases, view.now))
+    serving = not_known("not shown to you") if leases is None else served_in(leases, view.now, kind, obj)
     return {"object": branch_value(tree), "servedBy": branch_value(serving)}
 
 

@@ -31,7 +31,7 @@ from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.reports.fleet.cells import Cells
 from nodewright.reports.fleet.showing import as_value
 from nodewright.reports.fleet.summary import summarize
-from nodewright.reports.tree.serving import Serving, live
+from nodewright.reports.tree.serving import ended, live
 from nodewright.runtime.cache.store import Change, Store
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import KubeError
@@ -144,8 +144,7 @@ class Source:
             seen, started = self.version, time.monotonic()
             try:
                 leases = await self.leases()
-                serving = None if leases is None else live(leases, now())
-                found = await asyncio.to_thread(self._find_problems, serving)
+                found = await asyncio.to_thread(self._find_problems, leases)
             except Exception:  # the page is worth having without them
                 _log.exception("problems of the fleet can't be worked out")
                 found = {"failed": "the problems of the fleet can't be worked out; see the log of this server"}
@@ -155,10 +154,13 @@ class Source:
             self.problems = found
             await asyncio.sleep(max(0.5, REST * (time.monotonic() - started)))
 
-    def _find_problems(self, serving: tuple[Serving, ...] | None) -> dict[str, Any]:
+    def _find_problems(self, leases: list[Obj] | None) -> dict[str, Any]:
         cache = self._watching.cache.copy()
         objects = {kind: list(cache.stores[kind]) for kind in KINDS}
-        return as_value(summarize(cache.view(now()), objects, serving))
+        view = cache.view(now())
+        if leases is None:
+            return as_value(summarize(view, objects, None))
+        return as_value(summarize(view, objects, live(leases, view.now), ended(leases, view.now)))
 
 
 def _but_time(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from nodewright.reports.fleet.found import removed_by
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.health import conditions_of
-from nodewright.reports.tree.serving import Serving
+from nodewright.reports.tree.serving import Ended, Serving, created_of
 from nodewright.runtime.claims import overlap
 
 HELD: Final = frozenset(
@@ -40,7 +40,9 @@ _SCALED: Final = (names.AUTOSCALER_MAX_ANNOTATION, names.CAPI_AUTOSCALER_MAX_ANN
 _AUTOSCALER: Final = "autoscaler"
 
 
-def held(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> tuple[Problem, ...]:
+def held(
+    listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None, ended: Iterable[Ended] = ()
+) -> tuple[Problem, ...]:
     """One line for each namespace, kind and reason. ``serving`` None: the Leases could not be read."""
     found: dict[tuple[str, str, str], list[Problem]] = {}
     for kind, objects in listed.items():
@@ -49,7 +51,7 @@ def held(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | No
                 found.setdefault((problem.namespace, kind.name, problem.reason), []).append(problem)
     lines = [_as_one(kind, group) for (_, kind, _), group in found.items()]
     if serving is not None:
-        lines += [*_other_holders(serving), *_without_autoscaler(listed, serving)]
+        lines += [*_other_holders(serving), *_without_autoscaler(listed, serving, ended)]
         lines += [line for each in serving for line in removed_by(each)]
     return tuple(lines)
 
@@ -88,11 +90,15 @@ def _other_holders(serving: tuple[Serving, ...]) -> Iterator[Problem]:
             what = ", ".join(sorted({claim.controller for claim in shared}))
             message = f"{one.holder} and {other.holder} ask for the same objects ({what}); only one works at a time"
             step = f"End one, or give them different objects: Leases {one.lease} and {other.lease}."
-            yield Problem("", "", "Controllers", "TwoControllers", message, next_step=step)
+            begun = [each.since for each in (one, other) if each.since is not None]
+            since = max(begun) if len(begun) == len((one, other)) else None
+            yield Problem("", "", "Controllers", "TwoControllers", message, since, step)
 
 
-def _without_autoscaler(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...]) -> Iterator[Problem]:
-    """Groups with bounds for an autoscaler, and none of ours runs."""
+def _without_autoscaler(
+    listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...], ended: Iterable[Ended]
+) -> Iterator[Problem]:
+    """Groups with bounds for an autoscaler, and none of ours runs: since the last one ended, or the first was made."""
     if any(claim.controller == _AUTOSCALER for each in serving for claim in each.holder.claims):
         return
     groups = [
@@ -108,4 +114,7 @@ def _without_autoscaler(listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Ser
         step = (
             "Start `nodewright run --controllers='*,autoscaler'`, unless the upstream Cluster Autoscaler scales them."
         )
-        yield Problem("", "", title, "AutoscalerNotRunning", message, next_step=step)
+        made = [moment for _, obj in groups if (moment := created_of(obj)) is not None]
+        ran = [each.at for each in ended if any(claim.controller == _AUTOSCALER for claim in each.holder.claims)]
+        since = max([min(made), *ran]) if made else None
+        yield Problem("", "", title, "AutoscalerNotRunning", message, since, step)

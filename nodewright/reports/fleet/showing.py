@@ -25,8 +25,11 @@ _LEAST_HELD = 2
 
 def as_value(fleet: Fleet) -> dict[str, Any]:
     """For ``-o json`` and ``-o yaml``."""
+    platform = fleet.platform
+    asked = {} if platform is None else {"server": platform.server, "crds": {k: [*v] for k, v in platform.crds.items()}}
     return {
         "at": format_time(fleet.now),
+        **asked,
         "counts": dict(fleet.counts),
         "machines": dict(fleet.machines),
         "kubelets": dict(fleet.kubelets),
@@ -61,7 +64,7 @@ def as_lines(fleet: Fleet, width: int) -> list[Text]:
     """At most MOST_LINES lines of ``width`` columns: first what there is, then who decides, then what is wrong."""
     from rich.text import Text  # noqa: PLC0415
 
-    drawn = [*_there_is(fleet, width), *_deciding(fleet, width)]
+    drawn = [*_there_is(fleet, width), *_platform(fleet, width), *_deciding(fleet, width)]
     if fleet.problems:
         drawn.append(Text(f"✘ {counted(len(fleet.problems), 'problem')}", "bold red"))
         drawn = _filled(drawn, fleet, (fleet.problems, "more problem"), width)
@@ -103,6 +106,18 @@ def _there_is(fleet: Fleet, width: int) -> list[Text]:
         versions = [f"{number}× {version}" for version, number in fleet.kubelets.items()]
         more = [f"{len(versions) - _MOST_VERSIONS} more versions"] if len(versions) > _MOST_VERSIONS else []
         lines += _folded("Kubelets  " + ", ".join(versions[:_MOST_VERSIONS] + more), width)
+    return lines
+
+
+def _platform(fleet: Fleet, width: int) -> list[Text]:
+    """``Server    v1.34.2, 10 CRDs (v1alpha1)``, and those that it lacks."""
+    if fleet.platform is None:
+        return []
+    served = [versions for versions in fleet.platform.crds.values() if versions]
+    versions = ", ".join(sorted({version for each in served for version in each})) or "none served"
+    lines = _folded(f"Server    {fleet.platform.server}, {counted(len(served), 'CRD')} ({versions})", width)
+    if fleet.platform.missing:
+        lines += _folded(f"Missing   {', '.join(fleet.platform.missing)}: `nodewright install` brings them", width)
     return lines
 
 

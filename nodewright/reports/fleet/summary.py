@@ -31,7 +31,7 @@ from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.branch import Branch, Mood, wrong
 from nodewright.reports.tree.builder import DisplayOptions, grow, grow_loose, has_owner
 from nodewright.reports.tree.health import conditions_of, lines_of, mood_of
-from nodewright.reports.tree.serving import Serving, served_by
+from nodewright.reports.tree.serving import Ended, Serving, served_by
 
 TOPS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
 _FOLDED = DisplayOptions()
@@ -51,15 +51,36 @@ class Fleet:
     serving: tuple[Serving, ...]
     problems: tuple[Problem, ...]
     held: tuple[Problem, ...] = ()
+    platform: Platform | None = None
 
 
-def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...] | None) -> Fleet:
-    """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read."""
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The API server: its version, and by the name of each CRD of this version which versions of it are served."""
+
+    server: str
+    crds: Mapping[str, tuple[str, ...]]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(name for name, served in self.crds.items() if not served)
+
+
+def summarize(
+    view: View,
+    objects: Mapping[Kind, Iterable[Obj]],
+    serving: tuple[Serving, ...] | None,
+    ended: tuple[Ended, ...] = (),
+) -> Fleet:
+    """``objects``: all of the kinds in TOPS and MachineClasses. ``serving`` None: the Leases could not be read.
+
+    ``ended``: what has run before, which says since when nobody serves an object.
+    """
     listed = {kind: sorted(objects.get(kind, ()), key=key_of) for kind in (*TOPS, MACHINE_CLASS)}
     problems = [problem for namespace, tree in _trees(listed, view) for problem in _of_tree(namespace, tree)]
     problems += [problem for obj in listed[MACHINE_CLASS] for problem in _of_class(obj)]
     if serving is not None:
-        problems += _unserved(listed, serving)
+        problems += _unserved(listed, serving, ended)
         problems += [problem for each in serving for problem in found_by(each)]
     return Fleet(
         view.now,
@@ -68,7 +89,7 @@ def summarize(view: View, objects: Mapping[Kind, Iterable[Obj]], serving: tuple[
         dict(Counter(_kubelet(machine) for machine in listed[MACHINE] if _kubelet(machine)).most_common()),
         serving or (),
         tuple(problems),
-        held(listed, serving),
+        held(listed, serving, ended),
     )
 
 
@@ -126,18 +147,28 @@ def _of_class(machine_class: Obj) -> Iterator[Problem]:
             yield replace(_problem(key_of(machine_class).namespace, title, line), object=title.name, below="")
 
 
-def _unserved(listed: Mapping[Kind, list[Obj]], serving: tuple[Serving, ...]) -> list[Problem]:
-    """One line for each kind and namespace that nobody serves, not one for each object."""
-    found: dict[tuple[str, str, str, str], int] = {}
+def _unserved(
+    listed: Mapping[Kind, list[Obj]], serving: tuple[Serving, ...], ended: tuple[Ended, ...]
+) -> list[Problem]:
+    """One line for each kind and namespace that nobody serves, not one for each object: the longest time counts."""
+    found: dict[tuple[str, str, str, str], list[datetime | None]] = {}
     for kind in TOPS:
         for obj in listed[kind]:
-            for line in served_by(kind, obj, serving).children:
+            for line in served_by(kind, obj, serving, ended).children:
                 if line.mood is Mood.BAD:
                     at = (key_of(obj).namespace, kind.plural, line.message, line.advice)
-                    found[at] = found.get(at, 0) + 1
+                    found.setdefault(at, []).append(line.since)
     return [
-        Problem(namespace, "", f"{count} {plural}", "NotServed", message, next_step=advice)
-        for (namespace, plural, message, advice), count in found.items()
+        Problem(
+            namespace,
+            "",
+            f"{len(times)} {plural}",
+            "NotServed",
+            message,
+            min(filter(None, times), default=None),
+            advice,
+        )
+        for (namespace, plural, message, advice), times in found.items()
     ]
 
 
