@@ -165,8 +165,12 @@ lab: setup ## Real hosts on this machine: installs and builds what they need (ro
 	@$(UV_CMD) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable hack/hosts/provider
 
 .PHONY: e2e-hosts
-e2e-hosts: lab ## Real hosts make clusters and join them: cloud-init, SSH, containerd, kubeadm, etcd, kubelet (docs/tasks/join.md)
-	@$(VENV)/bin/pytest -q tests/hosts -m "not hosts_long"
+e2e-hosts: lab ## Real hosts join clusters: cloud-init, SSH, containerd, kubeadm, kubelet (docs/tasks/join.md)
+	@$(VENV)/bin/pytest -q tests/hosts --ignore tests/hosts/clusters -m "not hosts_long"
+
+.PHONY: e2e-clusters
+e2e-clusters: lab ## Real hosts become clusters: kubeadm init, etcd, upgrades, create cluster (docs/tasks/make-a-cluster.md)
+	@$(VENV)/bin/pytest -q tests/hosts/clusters -m "not hosts_long"
 
 .PHONY: e2e-hosts-long
 e2e-hosts-long: lab ## All tests on real hosts, those that take long too

@@ -43,7 +43,11 @@ def render(steps: Steps) -> bytes:
             _file(SCRIPT, "gz+b64", base64.b64encode(script).decode(), "0600"),
             _file(f"/etc/systemd/system/{UNIT}", "text/plain", UNIT_FILE, "0644"),
         ],
-        "runcmd": [["systemctl", "daemon-reload"], ["systemctl", "enable", "--now", "--no-block", UNIT]],
+        "runcmd": [
+            ["systemctl", "daemon-reload"],
+            ["systemctl", "enable", "--no-reload", UNIT],
+            ["systemctl", "start", "--no-block", UNIT],
+        ],
     }
     return b"#cloud-config\n" + json.dumps(document, sort_keys=True).encode() + b"\n"
 

@@ -150,10 +150,11 @@ def _kubernetes(join: Join) -> tuple[Step, ...]:
     for program in VERSION_COMMANDS if not packaged else ():
         steps.append(kubernetes_program(join, program) or present(join, program))
     unit = Files((documents.kubelet_unit(),))
+    # kubeadm has systemd reload its units before it starts the kubelet (initsystem_unix.go, ServiceStart)
     return (
         *steps,
         Step("configure the kubelet's unit", unit, (_PACKAGED_UNIT,) if packaged else ()),
-        Step("enable the kubelet", Command(("systemctl", "enable", "kubelet.service"))),
+        Step("enable the kubelet", Command(("systemctl", "enable", "--no-reload", "kubelet.service"))),
     )
 
 

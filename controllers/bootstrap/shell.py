@@ -70,6 +70,10 @@ systemctl() {{
   bounded systemctl "$@"
 }}
 
+enabled() {{ # enabled UNIT: it starts at each boot; systemd reloads its units, a tenth of a second, only for a change
+  [ "$(systemctl is-enabled "$1" 2>/dev/null)" = enabled ] || systemctl enable "$1"
+}}
+
 versioned() {{ # versioned VERSION COMMAND: whether the command prints that version, or one of that minor
   bounded sh -c "$2" > "$state/version" 2>/dev/null
   found=$(tr ' ' '\\n' < "$state/version" | sed -n 's/^v\\{{0,1\\}}\\([0-9][0-9]*\\.[0-9][0-9.]*\\).*/\\1/p' |
@@ -241,7 +245,7 @@ def _action(action: Action, timeout: int) -> list[str]:
             return [_call("modules", *names)]
         case Service(unit, restart):
             verb = "restart" if restart else "start"
-            return [f"systemctl enable {shlex.quote(unit)} && systemctl {verb} {shlex.quote(unit)}"]
+            return [f"enabled {shlex.quote(unit)} && systemctl {verb} {shlex.quote(unit)}"]
         case Command(argv, environment):
             call = _call("limited", str(timeout), *argv)
             values = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment)

@@ -261,7 +261,7 @@ noswap() { # swap is off now and at each boot: in fstab, as a unit, and as compr
   for folder in /usr/lib/systemd /lib/systemd; do
     [ ! -e "$folder/system-generators/zram-generator" ] || : > /etc/systemd/zram-generator.conf || return 1
   done
-  systemctl mask swap.target
+  systemctl mask --no-reload swap.target
 }
 """,
     "permissive": """\

@@ -28,7 +28,7 @@ from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Run
 from hack.realplane import RealPlane
 
-TURNS = 5
+TURNS = 9
 PATIENCE = 180
 """Seconds that a host may take to join."""
 _NAME_AND_READY = '{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\\n"}'

@@ -25,6 +25,15 @@ def programs(*, older: bool = False) -> dict[str, Path]:
     return {name: binaries.ensure(name, *([binaries.PREVIOUS] if older else [])) for name in PROGRAMS}
 
 
+def broken(folder: Path) -> dict[str, Path]:
+    """kubelet and kubeadm of VERSION; the kubelet prints its version, and ends at once when it is to run."""
+    kubelet = folder / "broken-kubelet"
+    prints = f'[ "$1" != --version ] || {{ echo "Kubernetes {VERSION}"; exit 0; }}'
+    kubelet.write_text(f"#!/bin/sh\n{prints}\necho it is broken\nexit 1\n")
+    kubelet.chmod(0o755)
+    return {**programs(), "kubelet": kubelet}
+
+
 def joining_cluster(mirror: Mirror, name: str = "here", *, older: bool = False) -> dict[str, Any]:
     """Where its hosts get kubelet and kubeadm from; all else the cluster says of itself."""
     bootstrap = {

@@ -18,9 +18,8 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror, checksums
 from hack.program import Kubectl
 from tests.hosts import sshpools
-from tests.hosts.joining import BEFORE, VERSION, apply, items, joining_cluster, pause_pod, programs, until
+from tests.hosts.joining import BEFORE, VERSION, apply, broken, items, joining_cluster, pause_pod, programs, until
 from tests.hosts.sshpools import Pool
-from tests.hosts.test_control_plane_goes_back import broken
 from tests.hosts.test_ssh import controllers, deployment, is_clean, kubectl, machine, mirror, plane, upgrade
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]

@@ -27,10 +27,10 @@ from hack.hosts.mirror import Mirror
 from hack.program import Kubectl, Run
 from hack.realplane import RealPlane
 from tests.hosts import sshpools
+from tests.hosts.clusters.making import cluster_of_machines, reached
+from tests.hosts.clusters.test_control_plane_upgrade import machine
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
-from tests.hosts.making import cluster_of_machines, reached
 from tests.hosts.sshpools import Pool
-from tests.hosts.test_control_plane_upgrade import machine
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from hack.hosts.mirror import checksums
-from tests.hosts import making, sshpools
-from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
-from tests.hosts.test_control_plane_upgrade import Scene, scene
+from tests.hosts import sshpools
+from tests.hosts.clusters import making
+from tests.hosts.clusters.test_control_plane_upgrade import Scene, scene
+from tests.hosts.joining import BEFORE, VERSION, apply, broken, items, until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
 __all__ = ["scene"]
 TITLE = f"controlplane/{making.NAME}"
-
-
-def broken(folder: Path) -> dict[str, Path]:
-    """A kubelet that tells its version, and ends at once when it is to run."""
-    kubelet = folder / "broken-kubelet"
-    tells = f'[ "$1" != --version ] || {{ echo "Kubernetes {VERSION}"; exit 0; }}'
-    kubelet.write_text(f"#!/bin/sh\n{tells}\necho it is broken\nexit 1\n")
-    kubelet.chmod(0o755)
-    return {**programs(), "kubelet": kubelet}
 
 
 def test_a_host_whose_new_kubelet_does_not_run_gets_the_one_before(scene: Scene) -> None:

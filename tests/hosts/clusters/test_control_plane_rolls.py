@@ -19,9 +19,10 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
 from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
-from tests.hosts import making, sshpools
+from tests.hosts import sshpools
+from tests.hosts.clusters import making
+from tests.hosts.clusters.making import Prober, Watch, cluster_of_machines, control_plane, reached
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
-from tests.hosts.making import Prober, Watch, cluster_of_machines, control_plane, reached
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]

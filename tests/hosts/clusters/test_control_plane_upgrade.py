@@ -20,8 +20,8 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
 from hack.program import Kubectl, Up
 from tests.hosts import sshpools
+from tests.hosts.clusters.making import cluster_of_machines, reached
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
-from tests.hosts.making import cluster_of_machines, reached
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]

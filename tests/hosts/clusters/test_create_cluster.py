@@ -17,8 +17,8 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl, Up
 from tests.cli.processes import nodewright
+from tests.hosts.clusters.making import cluster_of_machines, control_plane_machine
 from tests.hosts.joining import VERSION, deployment, items, until
-from tests.hosts.making import cluster_of_machines, control_plane_machine
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 SECONDS = 400

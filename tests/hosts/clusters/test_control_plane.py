@@ -14,8 +14,8 @@ from hack.hosts import images
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl, Up
+from tests.hosts.clusters.making import cluster_of_machines, control_plane_machine, reached
 from tests.hosts.joining import VERSION, apply, deployment, items, until
-from tests.hosts.making import cluster_of_machines, control_plane_machine, reached
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 

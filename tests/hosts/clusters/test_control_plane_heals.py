@@ -17,8 +17,8 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
+from tests.hosts.clusters.making import cluster_of_machines, control_plane, reached
 from tests.hosts.joining import VERSION, apply, items, until
-from tests.hosts.making import cluster_of_machines, control_plane, reached
 
 pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
 PORT = 6443
