@@ -40,9 +40,9 @@ up: setup ## Start the embedded control plane with the controllers, in the foreg
 	@$(VENV)/bin/nodewright up
 
 .PHONY: test
-test: setup ## Lint, types, import contracts and every test that takes under ten minutes in all
+test: setup ## Lint, types, import contracts, and the tests: under ten minutes in all
 	@$(MAKE) --no-print-directory check
-	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow'
+	@$(VENV)/bin/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow and not e2e'
 
 .PHONY: test-long
 test-long: setup ## The slow tier: properties with ten times the examples, 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state
@@ -65,6 +65,7 @@ E2E = tests/kubectl tests/differential tests/api/test_real_server.py tests/runti
   tests/release/test_chart.py
 e2e: setup browser helm ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
 	@echo tests/e2e; $(VENV)/bin/pytest -q -n 2 --dist loadscope tests/e2e
+	@echo "whole programs on the embedded plane"; $(VENV)/bin/pytest -q -n 2 --dist load -m 'e2e and not slow' tests --ignore tests/e2e --ignore tests/differential
 	@for suite in $(E2E); do echo "$$suite"; $(VENV)/bin/pytest -q $$suite || exit 1; done
 
 .PHONY: browser

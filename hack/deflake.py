@@ -42,7 +42,7 @@ def failures(output: str) -> tuple[str, ...]:
 
 
 def command(seed: int, workers: int, arguments: list[str]) -> list[str]:
-    chosen = arguments or ["-m", "not slow"]
+    chosen = arguments or ["-m", "not slow and not e2e"]
     many = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"] if workers > 1 else []
     return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--randomly-seed={seed}", *many, *chosen]
 

@@ -74,7 +74,7 @@ def with_finalizer(observed: Observed) -> list[str] | None:
 
 def _absent(observed: Observed, request: HostRequest, leftover: Host | None) -> Decision:
     if observed.provider_id and observed.provider_id != observed.replaced_host:
-        return lost(observed)
+        return _create(observed, request) if _is_half_made(observed, leftover) else lost(observed)
     if observed.provider_id and observed.unreachable is not None:
         return unreachable.hold_change(observed, REPLACEMENT)
     if observed.provider_id and leftover is not None:
@@ -82,6 +82,14 @@ def _absent(observed: Observed, request: HostRequest, leftover: Host | None) -> 
     if observed.provider_id:
         return replacement.forget_old(observed)
     return _create(observed, request)
+
+
+def _is_half_made(observed: Observed, leftover: Host | None) -> bool:
+    """The host that the Machine is bound to is there and was never finished. One that was a Node once is not made
+    again: what is left of it counts as lost.
+    """
+    joined = observed.status.get("nodeRef")
+    return leftover is not None and leftover.provider_id == observed.provider_id and not joined
 
 
 def _create(observed: Observed, request: HostRequest) -> Decision:

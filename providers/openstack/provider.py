@@ -38,8 +38,8 @@ from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
 
 LIST_PAUSE = 10.0
-CONSOLE_LINES = 60
 """Seconds between two lists; a server takes longer than that to boot."""
+CONSOLE_LINES = 60
 
 
 class OpenStackProvider:
@@ -49,7 +49,7 @@ class OpenStackProvider:
         self._cloud = cloud
         self._secrets = secrets
         now = asyncio.get_running_loop().time
-        session = Session(self._login, connector)
+        session = self._session = Session(self._login, connector)
         zones = Zones(now)
         leftovers = Leftovers(session, zones, now)
         self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, leftovers, secrets.read, now)
@@ -103,6 +103,10 @@ class OpenStackProvider:
     async def get(self, machine_uid: str) -> Host | None:
         found = [host for host in await self.list() if host.machine_uid == machine_uid]
         return found[0] if found else None
+
+    async def close(self) -> None:
+        """End its connections to the cloud."""
+        await self._session.close()
 
     async def list(self) -> tuple[Host, ...]:
         leftovers, counter = self._tools.leftovers, self._tools.counter

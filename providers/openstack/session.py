@@ -100,6 +100,14 @@ class Session:
     async def change(self, service: str, method: str, path: str, body: Any = None) -> dict[str, Any]:
         return await self._ask(service, method, path, body)
 
+    async def close(self) -> None:
+        """End its threads and connections; a request under way is answered first."""
+        async with self._connecting:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._in_thread(connection.session.session.close)
+        self._pool.shutdown(wait=False)
+
     async def _ask(self, service: str, method: str, path: str, body: Any) -> dict[str, Any]:
         reads = method == "GET"
         connection = await self._connected()

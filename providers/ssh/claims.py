@@ -8,7 +8,7 @@ from datetime import datetime
 
 from providers.base.contract import HostIdentity, HostRequest
 
-_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet")
+_LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet", "steps")
 """Fields that claims of earlier versions have not."""
 _LONGEST = 16_384
 """Bytes. The file lies on a host that others may write to."""
@@ -35,6 +35,8 @@ class Claim:
     kept_hash: str = ""
     fixed_hash: str = ""
     pods_hash: str = ""
+    steps: str = ""
+    """``join`` where the host is to run steps: until they were started it is only half of a host."""
 
     def text(self) -> str:
         """One line."""

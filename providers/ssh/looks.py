@@ -74,6 +74,13 @@ class Seen:
         return ""
 
     @property
+    def is_unfinished(self) -> bool:
+        """It was claimed, and its steps were never started: the controllers ended, or the connection, in between."""
+        if self.claim is None or not self.claim.steps or self.trouble:
+            return False
+        return not (self.started or self.releasing or self.changing or self.kubelet)
+
+    @property
     def may_be_claimed(self) -> bool:
         """Nobody has it, and a kubelet would find the certificates of its cluster valid."""
         return self.state == "Free" and abs(self.clock) <= CLOCK_REFUSED
@@ -119,9 +126,7 @@ def host_of(pool: str, found: Seen) -> Host | None:
     claim = found.claim
     if claim is None:
         return None
-    state = HostState.DELETING if found.releasing else HostState.UPDATING if found.changing else HostState.RUNNING
-    if found.failure and state is HostState.RUNNING:
-        state = HostState.FAILED
+    state = _host_state(found)
     names = (Address("Hostname", found.hostname),) if found.hostname else ()
     return Host(
         id=f"{found.host.name}/{claim.id}",
@@ -136,6 +141,16 @@ def host_of(pool: str, found: Seen) -> Host | None:
         created_at=claim.made(),
         management_cluster=claim.management_cluster,
     )
+
+
+def _host_state(found: Seen) -> HostState:
+    if found.releasing:
+        return HostState.DELETING
+    if found.changing:
+        return HostState.UPDATING
+    if found.is_unfinished:
+        return HostState.UNFINISHED
+    return HostState.FAILED if found.failure else HostState.RUNNING
 
 
 def one_each(found: Iterable[Seen], remembered: Mapping[str, Claim]) -> tuple[Seen, ...]:

@@ -84,6 +84,7 @@ class SSHProvider:
             answer = await self._run(pool, found.host, remote.start(found.claim.id, script), step="start")
             if "started" not in answer:
                 raise ProviderError(ErrorClass.CONFLICT, f"host {found.host.name} was given back meanwhile")
+            found = self._noted(replace(found, started=True))
         return self._shown(found)
 
     async def delete(self, host: Host) -> None:
@@ -350,6 +351,7 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         fixed_hash=request.fixed_hash,
         pods_hash=request.pods_hash,
         kubelet=request.versions.kubelet,
+        steps="join" if request.bootstrap is not None else "",
     )
 
 

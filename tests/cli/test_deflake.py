@@ -22,6 +22,7 @@ def test_that_fails_the_second_time():
 """
 
 
+@pytest.mark.e2e
 def test_what_fails_now_and_then_is_printed_with_its_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "test_it.py").write_text(FLAKY)
     options = ["--runs", "2", "--quiet", "1", "--workers", "1", "--seed", "7"]

@@ -62,6 +62,7 @@ def hosts_of(planes: Planes) -> dict[str, str]:
     return {node["metadata"]["name"]: node["spec"]["providerID"] for node in planes.there.kubectl.items("nodes")}
 
 
+@pytest.mark.e2e
 def test_a_cluster_moves_into_itself_and_is_scaled_there(planes: Planes) -> None:
     hosts = hosts_of(planes)
     machines = names_in(planes.here, "machines")
@@ -85,6 +86,7 @@ def test_a_cluster_moves_into_itself_and_is_scaled_there(planes: Planes) -> None
     assert owners == {each["metadata"]["uid"] for each in planes.there.kubectl.items("machines")}
 
 
+@pytest.mark.e2e
 def test_a_cluster_is_made_moves_into_itself_and_is_taken_down(tmp_path: Path, kubectl_binary: Path) -> None:
     """Its objects come back for that; each run may be repeated."""
     cloud = f"--simulated-cloud={tmp_path / 'cloud'}"

@@ -19,6 +19,7 @@ def server(tmp_path: Path, kubectl_binary: Path) -> Iterator[Up]:
         yield running
 
 
+@pytest.mark.e2e
 def test_it_turns_machines_into_nodes_and_goes_on_after_a_restart(server: Up, tmp_path: Path) -> None:
     with Run(tmp_path, server.kubectl, f"--simulated-cloud={tmp_path / 'cloud'}") as controllers:
         server.kubectl("apply", "-f", str(EXAMPLE))
@@ -46,6 +47,7 @@ def test_a_controller_that_has_to_be_named_comes_on_top_of_all() -> None:
     ]
 
 
+@pytest.mark.e2e
 def test_only_the_controllers_that_are_named_work(server: Up, tmp_path: Path) -> None:
     with Run(tmp_path, server.kubectl, "--controllers=machinedeployment,machineset") as controllers:
         server.kubectl("apply", "-f", str(EXAMPLE))

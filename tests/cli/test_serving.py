@@ -88,6 +88,7 @@ def test_of_a_cluster_it_says_which_part_nobody_does() -> None:
     assert wrong(served_by(MACHINE_HEALTH_CHECK, cluster, ()))
 
 
+@pytest.mark.e2e
 @pytest.mark.kubectl
 def test_describe_says_who_serves_and_that_nobody_does(tmp_path: Path, kubectl_binary: Path) -> None:
     with Up(tmp_path, kubectl_binary, "--in-memory", "--no-controllers") as plane:

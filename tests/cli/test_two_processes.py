@@ -15,6 +15,9 @@ from tests.cli.processes import EXAMPLE
 
 LONG = ("--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m")
 """With it nobody can take a Lease because it has run out."""
+NARROWED = [
+    pytest.param(("--controllers=machine", *more), marks=pytest.mark.e2e) for more in ((), ("--machine-selector=x",))
+]
 
 
 class Second(Run):
@@ -33,7 +36,7 @@ def run_beside(up: Up, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.kubectl
-@pytest.mark.parametrize("flags", [(), ("--controllers=machine",), ("--controllers=machine", "--machine-selector=x")])
+@pytest.mark.parametrize("flags", [(), *NARROWED])
 def test_run_beside_up_waits_and_changes_nothing(up: Up, flags: tuple[str, ...]) -> None:
     up.kubectl("apply", "-f", str(EXAMPLE))
     up.kubectl.wait("condition=Available", "md/workers")
@@ -69,6 +72,7 @@ def test_up_that_was_killed_works_at_once_again(up: Up) -> None:
     up.kubectl.wait("jsonpath={.status.readyReplicas}=4", "md/workers")
 
 
+@pytest.mark.e2e
 @pytest.mark.kubectl
 def test_run_that_was_killed_works_at_once_again_whatever_its_lease_says(tmp_path: Path, kubectl_binary: Path) -> None:
     with Up(tmp_path, kubectl_binary, "--in-memory", "--no-controllers") as plane:
@@ -82,6 +86,7 @@ def test_run_that_was_killed_works_at_once_again_whatever_its_lease_says(tmp_pat
                 pass
 
 
+@pytest.mark.e2e
 @pytest.mark.kubectl
 def test_up_serves_beside_a_run_that_works_and_takes_over_when_that_ends(tmp_path: Path, kubectl_binary: Path) -> None:
     data = f"--data-dir={tmp_path / 'data'}"

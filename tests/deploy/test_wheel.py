@@ -73,6 +73,7 @@ def test_no_module_of_it_imports_the_names_of_the_repository(site: Path) -> None
             assert not [name for name in found if name.split(".")[0] in MOVED], path
 
 
+@pytest.mark.e2e
 def test_the_whole_demo_runs_from_it_beside_a_foreign_api_package(site: Path) -> None:
     done = _python(site, "-m", "nodewright", "demo")
     assert done.returncode == 0, done.stderr

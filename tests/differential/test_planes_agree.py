@@ -16,7 +16,7 @@ from tests.differential.speech import Story
 from tests.differential.stories import STORIES
 from tests.realplane import require
 
-pytestmark = pytest.mark.realplane
+pytestmark = [pytest.mark.realplane, pytest.mark.e2e]
 
 Record = Callable[[str, object], None]
 

@@ -39,6 +39,7 @@ def test_the_page_has_such_commands() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.e2e
 def test_every_command_that_needs_no_machines_works(folder: Path) -> None:
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     for command in runnable():

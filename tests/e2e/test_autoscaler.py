@@ -29,7 +29,7 @@ from tests.e2e.manifests import machine_deployment
 from tests.realplane import LIKE_EMBEDDED, PLANES, require
 from tests.runtime.stub_server import until
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 SECONDS = 120.0
 PODS, LEFT, LEAST = 50, 4, 2

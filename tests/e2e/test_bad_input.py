@@ -7,7 +7,7 @@ import pytest
 from hack.program import Kubectl
 from tests.e2e.manifests import machine_deployment, machine_set
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 REFUSED = {
     "negative replicas": (machine_set("bad", 1).replace("replicas: 1", "replicas: -1"), "spec.replicas"),

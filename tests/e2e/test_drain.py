@@ -12,7 +12,7 @@ from hack.program import Kubectl
 from tests.e2e.manifests import machine_set
 from tests.runtime.stub_server import until
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 SECONDS = 60.0
 AGENT = {

@@ -9,7 +9,7 @@ import pytest
 from hack.program import Kubectl, Program
 from tests.e2e.manifests import CLUSTER, machine_deployment
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 ZONES = "cloud: {name: zoned, zones: {east: 20, west: 20, north: 1}}"
 

@@ -10,7 +10,7 @@ import pytest
 from hack.program import Kubectl, Up
 from tests.e2e.manifests import CLUSTER, machine_set
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 READY_UNKNOWN = '- {type: KernelDeadlock, status: "True", timeout: 1s}'
 """A condition that node-problem-detector would set: the kubelets don't write it, so it stays as the test sets it."""

@@ -12,7 +12,7 @@ import pytest
 from hack.program import Kubectl, Program
 from tests.e2e.manifests import CLUSTER, machine_deployment, machine_set
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,7 @@ import pytest
 from hack.program import Kubectl, Program
 from tests.e2e.manifests import CLUSTER, machine_set
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 CLASS = """
 apiVersion: cluster.k8s.io/v1alpha1

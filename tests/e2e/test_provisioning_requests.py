@@ -26,7 +26,7 @@ from tests.e2e.test_autoscaler import event_reasons
 from tests.realplane import LIKE_EMBEDDED, PLANES, require
 from tests.runtime.stub_server import until
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 SECONDS = 90.0
 QUICK = (

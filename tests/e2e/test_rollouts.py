@@ -15,7 +15,7 @@ import pytest
 from hack.program import Kubectl, Output
 from tests.e2e.manifests import machine_deployment
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 FIRST, SECOND = "1.33.1", "1.34.0"
 SECONDS = 120

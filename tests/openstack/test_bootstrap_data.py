@@ -43,16 +43,34 @@ CASES: dict[str, tuple[BootstrapRef, bytes]] = {
 class TestBootstrapDataOnARealOpenStack:
     @pytest_asyncio.fixture
     async def made(self, openstack_cloud: TestCloud) -> AsyncIterator[list[Host]]:
-        """Servers that go again."""
-        self.cloud, made = openstack_cloud, list[Host]()
-        yield made
-        for host in made:
-            await self._provider().delete(host)
+        """Servers that go again, with all that was made for them."""
+        self.cloud, self.opened, made = openstack_cloud, list[Any](), list[Host]()
+        try:
+            yield made
+            remover = self._provider()
+            for host in made:
+                await remover.delete(host)
+            await self._gone(remover, made)
+        finally:
+            for provider in self.opened:
+                await provider.close()
+
+    @staticmethod
+    async def _gone(remover: Provider, made: list[Host]) -> None:
+        """Ports and volumes are removed by the lists that follow on a delete."""
+        uids = {host.machine_uid for host in made}
+        for _ in range(200):
+            if not uids & {host.machine_uid for host in await remover.list()}:
+                return
+            await asyncio.sleep(0.5)
+        raise AssertionError(f"still there: {uids}")
 
     def _provider(self, **secrets: dict[str, bytes]) -> Provider:
         opened = registration.open_with_secrets
         assert opened is not None
-        return opened("", CONFIG, HeldSecrets({"cloud": {"clouds.yaml": self.cloud.login()}, **secrets}))
+        provider = opened("", CONFIG, HeldSecrets({"cloud": {"clouds.yaml": self.cloud.login()}, **secrets}))
+        self.opened.append(provider)
+        return provider
 
     async def _up(self, made: list[Host], provider: Provider, reference: BootstrapRef | None) -> Any:
         """The server, once it is up."""
@@ -70,7 +88,11 @@ class TestBootstrapDataOnARealOpenStack:
         async def login() -> Any:
             return login_in({"clouds.yaml": self.cloud.login()}, Cloud(secret_name="cloud"))
 
-        return (await Session(login).get(COMPUTE, f"/servers/{made[-1].id}"))["server"]
+        session = Session(login)
+        try:
+            return (await session.get(COMPUTE, f"/servers/{made[-1].id}"))["server"]
+        finally:
+            await session.close()
 
     async def _read(self, server: Any, path: str) -> bytes:
         return await asyncio.to_thread(self.cloud.as_the_guest_reads_it, server, path)

@@ -16,7 +16,7 @@ import asyncssh
 import pytest
 import pytest_asyncio
 
-from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, HostRequest, HostState
+from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, Host, HostIdentity, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import connections, login
 from providers.ssh import provider as looking
@@ -102,6 +102,54 @@ async def test_a_host_that_is_lost_at_a_step_is_waited_for_and_stays_that_machin
     await lost.up()
     assert (await controllers[1].create(wanted)).name == "h1"
     assert len(world.claims()) == 1
+
+
+async def half_claimed(world: World, controllers: list[SSHProvider]) -> tuple[HostRequest, Host]:
+    """The first controller was killed between the claim and the start; what the second one sees of the host then."""
+    wanted, lost = request(), world.hosts["h1"]
+    lost.cut = {"claim": "down"}
+    with pytest.raises(ProviderError):
+        await controllers[0].create(wanted)
+    await lost.up()
+    (left,) = await controllers[1].list()
+    return wanted, left
+
+
+async def test_a_claim_whose_steps_were_never_started_is_unfinished_until_a_successor_starts_them(
+    world: World, controllers: list[SSHProvider]
+) -> None:
+    """Nothing on the host would ever join it."""
+    wanted, left = await half_claimed(world, controllers)
+    assert (left.machine_uid, left.state) == (wanted.identity.machine_uid, HostState.UNFINISHED)
+    made = await controllers[1].create(wanted)
+    assert (made.id, made.provider_id, made.state) == (left.id, left.provider_id, HostState.RUNNING)
+    assert await controllers[1].list() == (made,)
+    assert "start --no-block" in (world.hosts[made.name].root / "systemctl.log").read_text()
+
+
+async def test_a_claim_whose_steps_were_never_started_goes_with_its_machine(
+    world: World, controllers: list[SSHProvider]
+) -> None:
+    _, left = await half_claimed(world, controllers)
+    await controllers[1].delete(left)
+    (going,) = await controllers[1].list()
+    assert (going.id, going.state) == (left.id, HostState.DELETING)
+
+
+async def test_a_host_that_needs_no_steps_is_whole_once_it_is_claimed(world: World, provider: SSHProvider) -> None:
+    made = await provider.create(replace(request(), bootstrap=None))
+    assert made.state is HostState.RUNNING
+    assert await provider.list() == (made,)
+
+
+async def test_a_host_that_has_joined_is_whole_whatever_was_noted_of_its_start(
+    world: World, provider: SSHProvider
+) -> None:
+    """A loss of power may take a small file along that was just written."""
+    made = await provider.create(request())
+    world.hosts[made.name].has_joined()
+    (world.hosts[made.name].home / "started").unlink()
+    assert [host.state for host in await provider.list()] == [HostState.RUNNING]
 
 
 async def test_two_controllers_at_once_give_each_machine_one_host(world: World, controllers: list[SSHProvider]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +35,32 @@ def test_what_was_begun_is_gone_on_with_at_once() -> None:
     arena.run(key)
     assert calls(arena) == ["CreateHost"]
     assert arena.condition(key, "Ready")["status"] == "True"
+
+
+def bound_to_remains(arena: Arena, *, node_ref: bool = False) -> Key:
+    """A Machine whose providerID is that of a host of which only a part was made."""
+    builder = machine("m-1").provider_config(**QUICK).provider_id("simulated:///half")
+    if node_ref:
+        builder.status["nodeRef"] = {"name": "m-1", "uid": "n-1"}
+    key = arena.apply(builder)
+    arena.leftover = replace(with_remains(arena, key), provider_id="simulated:///half")
+    return key
+
+
+def test_the_host_that_the_machine_is_bound_to_is_gone_on_with_too() -> None:
+    """It looked whole once: a host that does not answer is shown as it was last."""
+    arena = Arena()
+    key = bound_to_remains(arena)
+    arena.run(key, 5)
+    assert calls(arena) == ["CreateHost"]
+
+
+def test_a_host_that_was_a_node_is_not_made_again() -> None:
+    arena = Arena()
+    key = bound_to_remains(arena, node_ref=True)
+    arena.run(key, 5)
+    assert calls(arena) == []
+    assert arena.condition(key, "InfrastructureReady")["reason"] == "HostMissing"
 
 
 def test_a_machine_that_goes_takes_along_what_was_made_for_it() -> None:

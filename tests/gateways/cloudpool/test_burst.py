@@ -13,6 +13,7 @@ from tests.runtime.town import Town
 REQUESTS = 100
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("decrement", [True, False], ids=["smaller", "replaced"])
 async def test_a_hundred_machines_are_terminated_at_once(town: Town, decrement: bool) -> None:
     await town.machine_set("workers", REQUESTS)
