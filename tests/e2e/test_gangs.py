@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kubectl, *REAL]
 API = "scheduling.k8s.io/v1alpha2"
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 SERVED = f"--runtime-config={API}=true"
-SECONDS = 60.0
+SECONDS = 180.0
 
 
 @pytest.fixture(scope="module")
