@@ -93,7 +93,8 @@ class Children:
             try:
                 urllib.request.urlopen(url, timeout=5).close()
                 return
-            except urllib.error.HTTPError:
+            except urllib.error.HTTPError as refused:
+                refused.close()  # its answer holds the socket
                 return
             except OSError:
                 time.sleep(0.1)

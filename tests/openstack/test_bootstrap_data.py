@@ -111,4 +111,5 @@ class TestBootstrapDataOnARealOpenStack:
         server = await self._up(made, self._provider(), None)
         with pytest.raises(urllib.error.HTTPError) as caught:
             await self._read(server, "/openstack/latest/user_data")
+        caught.value.close()
         assert caught.value.code == 404
