@@ -101,12 +101,12 @@ class Session:
         return await self._ask(service, method, path, body)
 
     async def close(self) -> None:
-        """End its threads and connections; a request under way is answered first."""
+        """End its threads and connections, once the requests under way are answered."""
         async with self._connecting:
             connection, self._connection = self._connection, None
+        await asyncio.to_thread(self._pool.shutdown)
         if connection is not None:
-            await self._in_thread(connection.session.session.close)
-        self._pool.shutdown(wait=False)
+            await asyncio.to_thread(connection.session.session.close)
 
     async def _ask(self, service: str, method: str, path: str, body: Any) -> dict[str, Any]:
         reads = method == "GET"

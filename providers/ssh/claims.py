@@ -36,7 +36,7 @@ class Claim:
     fixed_hash: str = ""
     pods_hash: str = ""
     steps: str = ""
-    """``join`` where the host is to run steps: until they were started it is only half of a host."""
+    """``join`` if the provider starts steps on the host, else "". Until they are started the host is Unfinished."""
 
     def text(self) -> str:
         """One line."""
