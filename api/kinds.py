@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.capacitybuffer import CapacityBuffer
+from api.capacityquota import CapacityQuota
 from api.cluster import Cluster
 from api.controlplane import ControlPlane
 from api.machine import Machine
@@ -28,5 +30,10 @@ KINDS: Final[dict[str, type[Model]]] = {
 }
 """Type by kind; each has ``resource`` (names, columns, subresources)."""
 
-OTHERS: Final[dict[str, type[Model]]] = {"ProvisioningRequest": ProvisioningRequest, "SSHHostPool": SSHHostPool}
-"""Kinds of other groups: one that is served as it was defined there, and those of providers."""
+OTHERS: Final[dict[str, type[Model]]] = {
+    "ProvisioningRequest": ProvisioningRequest,
+    "CapacityBuffer": CapacityBuffer,
+    "CapacityQuota": CapacityQuota,
+    "SSHHostPool": SSHHostPool,
+}
+"""Kinds of other groups: those that are served as they were defined there, and those of providers."""

@@ -15,6 +15,7 @@ from api.quantity import QUANTITY_PATTERN, parse_quantity
 from api.selectors import Requirement, Selector, from_label_selector, matches, parse
 
 __all__ = [
+    "AnyQuantity",
     "Condition",
     "Conditions",
     "Duration",
@@ -51,6 +52,10 @@ Duration = Annotated[str, Field(max_length=32, pattern=DURATION_PATTERN)]
 """metav1.Duration of no less than zero; ``parse_duration`` reads it."""
 Quantity = Annotated[str, Field(max_length=64, pattern=QUANTITY_PATTERN)]
 """A resource quantity as text; ``parse_quantity`` reads it."""
+AnyQuantity = Annotated[
+    int | Quantity, Schema({"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN, "maxLength": 64})
+]
+"""A resource quantity as upstream's own kinds take it: ``10`` is ``"10"``."""
 RawExtension = Annotated[dict[str, Any], Schema({"x-kubernetes-preserve-unknown-fields": True})]
 """An object whose inside is nobody's business here."""
 LabelValue = Annotated[str, Field(max_length=63, pattern=_LABEL_VALUE)]

@@ -48,7 +48,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Names, columns and subresources of one kind. All our kinds are namespaced and have a status subresource.
+    """Names, columns and subresources of one kind. All our kinds have a status subresource.
 
     ``older_versions`` are served with the same schema, and called deprecated.
     """
@@ -63,6 +63,7 @@ class Resource:
     more_short_names: tuple[str, ...] = ()
     older_versions: tuple[str, ...] = ()
     categories: tuple[str, ...] = (names.CATEGORY,)
+    scope: Literal["Namespaced", "Cluster"] = "Namespaced"
 
     @property
     def singular(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from api.behaviour import Fields
+from api.quantity import QUANTITY_PATTERN
 
 BEGIN = "<!-- generated: fields -->"
 END = "<!-- end of generated -->"
@@ -81,7 +82,7 @@ def _rows(schema: Schema, path: str) -> Iterator[str]:
 
 def _type(schema: Schema) -> str:
     if schema.get("x-kubernetes-int-or-string"):
-        return "integer or percentage"
+        return "quantity" if schema.get("pattern") == QUANTITY_PATTERN else "integer or percentage"
     if "enum" in schema:
         return " \\| ".join(schema["enum"])
     if "type" not in schema:
@@ -138,7 +139,7 @@ def conditions_table(source: Path) -> str:
             continue
         lines += ["", f"## {str(ast.get_docstring(node)).splitlines()[0]}".rstrip("."), ""]
         members = [(a, b) for a, b in zip(node.body, [*node.body[1:], None], strict=True) if isinstance(a, ast.Assign)]
-        lines += [f"| {'Reason' if node.name == 'Reason' else 'Type'} | Meaning |", "|---|---|"]
+        lines += [f"| {'Reason' if node.name.endswith('Reason') else 'Type'} | Meaning |", "|---|---|"]
         for member, after in members:
             meaning = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
             lines.append(f"| `{ast.literal_eval(member.value)}` | {_cell(str(meaning))} |")

@@ -54,7 +54,7 @@ def custom_resource_definition(model: type[Model]) -> dict[str, Any]:
         "spec": {
             "group": resource.group,
             "names": _names(resource),
-            "scope": "Namespaced",
+            "scope": resource.scope,
             "versions": [version, *(_older(version, name) for name in resource.older_versions)],
         },
     }
@@ -120,8 +120,11 @@ def outputs() -> dict[Path, str]:
     files[CARRIED] = "".join(f"{json.dumps(crd, ensure_ascii=False)}\n" for crd in sorted(crds, key=_crd_name))
     page = ROOT / "docs" / "api" / "names.md"
     source = ROOT / "api"
-    tables = [apidocs.names_table(source / f"{module}.py") for module in ("names", "limits", "provisioning_names")]
-    tables.append(apidocs.conditions_table(source / "conditions.py"))
+    tables = [
+        apidocs.names_table(source / f"{module}.py")
+        for module in ("names", "limits", "provisioning_names", "capacity_names")
+    ]
+    tables += [apidocs.conditions_table(source / f"{module}.py") for module in ("conditions", "capacity_conditions")]
     files[page] = apidocs.with_generated(page, "Names", "\n".join(tables))
     return files
 

@@ -13,6 +13,7 @@ from typing import Any
 from api import names
 from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
+from controllers.autoscaler.capacity import Capacity, GroupNode, read_capacity
 from controllers.autoscaler.gangs import Gang, read_gangs
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.objects import GroupObjects as GroupObjects  # noqa: PLC0414 - readers import them from here
@@ -151,10 +152,7 @@ class OwnGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """All that a size depends on. ``requests``: ProvisioningRequests in their order.
-
-    ``own``: groups of its own making.
-    """
+    """All that a size depends on. ``capacity``: what is asked for beside pods. ``own``: groups of its own making."""
 
     now: datetime
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
@@ -162,7 +160,7 @@ class ClusterState:
     groups: tuple[GroupState, ...] = ()
     workload: Workload = Workload()
     health: NodeHealth = NodeHealth()
-    requests: tuple[Request, ...] = ()
+    capacity: Capacity = field(default_factory=Capacity)
     faults: Faults = Faults()
     own: OwnGroups = OwnGroups()
 
@@ -170,6 +168,11 @@ class ClusterState:
     def all_groups(self) -> tuple[GroupState, ...]:
         """Those that are there, then those that could be made."""
         return (*self.groups, *self.own.candidates)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """ProvisioningRequests in their order."""
+        return self.capacity.requests
 
     @property
     def bad(self) -> tuple[BadGroup, ...]:
@@ -224,7 +227,7 @@ def read_cluster(
             gangs=_gangs(objects.workload, pending=pending, nodes=nodes),
         ),
         health=replace(health, total=len(objects.workload.nodes), ready=len(ready), unready=unready),
-        requests=_requests(objects),
+        capacity=_capacity(objects, states, ready=ready),
         faults=Faults(bad=bad, unreadable=reading.unreadable),
     )
 
@@ -237,6 +240,17 @@ def _gangs(workload: WorkloadObjects, *, pending: Iterable[PodInfo], nodes: Iter
     if not any(workload.pod_groups.values()):
         return ()
     return read_gangs(workload.pod_groups, workload.pods, pending=pending, nodes=nodes)
+
+
+def _capacity(objects: Objects, states: Iterable[GroupState], *, ready: Mapping[str, Obj]) -> Capacity:
+    requests = _requests(objects)
+    if not objects.buffers.buffers and not objects.quotas:
+        return Capacity(requests=requests)
+    bodies = {uid_of(body): body for body in (*objects.groups.machine_deployments, *objects.groups.machine_sets)}
+    nodes = (
+        GroupNode(state.id, bodies[state.group.ref.uid], ready.get(min(state.joined, default=""))) for state in states
+    )
+    return read_capacity(objects, nodes, requests=requests)
 
 
 def _requests(objects: Objects) -> tuple[Request, ...]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.gang_placement import domains_of, unplaced
 from controllers.autoscaler.gang_rollback import resting
 from controllers.autoscaler.gangs import Gang, in_turn, within
 from controllers.autoscaler.projected import ProjectedCluster
-from controllers.autoscaler.scale_up import MOST_EXPLAINED, Growth, Left, ScaleUp
+from controllers.autoscaler.scale_up import Growth, Left
 from controllers.kernel.conditions import format_time
 from controllers.kernel.wording import counted
 from controllers.scheduling.classes import Group
@@ -102,9 +101,9 @@ class _Whole:
         return domains_of(gang, self.projected.snapshot.nodes, more)
 
 
-def plan_with_gangs(cluster: ClusterState, projected: ProjectedCluster, *, groups: Mapping[str, Backoff]) -> ScaleUp:
-    """Gangs by priority, and single pods of a higher one before them. ``groups``: those that rest."""
-    growth, rests = Growth(cluster, projected, groups), resting(cluster)
+def grow_with_gangs(growth: Growth, cluster: ClusterState, projected: ProjectedCluster) -> None:
+    """Gangs by priority, and single pods of a higher one before them."""
+    rests = resting(cluster)
     for each in in_turn(projected.unschedulable, projected.gangs):
         if not isinstance(each, Gang):
             growth.run(each)
@@ -117,7 +116,6 @@ def plan_with_gangs(cluster: ClusterState, projected: ProjectedCluster, *, group
             growth.waits(Left(gang.pods, {}, f"{gang.id} rests until {until}: {rests[gang.id].why}"))
         elif not whole.grow(gang):
             growth.waits(Left(gang.pods, whole.why, _short(gang, whole)))
-    return growth.result(MOST_EXPLAINED)
 
 
 def _short(gang: Gang, whole: _Whole) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controllers.autoscaler.buffers import BufferObjects
 from controllers.kernel.refs import Obj
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
@@ -53,4 +54,7 @@ class Objects:
     workload: WorkloadObjects = WorkloadObjects()
     requests: Sequence[Obj] = ()
     pod_templates: Sequence[Obj] = ()
+    buffers: BufferObjects = field(default_factory=BufferObjects)
+    quotas: Sequence[Obj] = ()
+    """CapacityQuotas."""
     reader: Reader = field(default_factory=Reader)

@@ -9,6 +9,7 @@ from typing import Any
 
 from api import names, yamltext
 from controllers.autoscaler import expanders, memory, prices
+from controllers.autoscaler.buffers import WORKLOADS, BufferObjects
 from controllers.autoscaler.candidates import made_of, with_candidates
 from controllers.autoscaler.cluster_state import (
     ClusterState,
@@ -27,6 +28,8 @@ from controllers.kernel.conditions import parse_time
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
+    CAPACITY_BUFFER,
+    CAPACITY_QUOTA,
     CLUSTER,
     CONFIG_MAP,
     CSI_NODE,
@@ -44,6 +47,7 @@ from controllers.kernel.refs import (
     POD_DISRUPTION_BUDGET,
     POD_TEMPLATE,
     PROVISIONING_REQUEST,
+    RESOURCE_QUOTA,
     STORAGE_CLASS,
     Key,
     Kind,
@@ -166,6 +170,8 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
         workload=workload_of(view, options.growth.gangs),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
+        buffers=_buffers(view) if options.growth.buffers else BufferObjects(),
+        quotas=view.all(CAPACITY_QUOTA) if options.growth.quotas else (),
         reader=reader or Reader(),
     )
     health = NodeHealth(
@@ -194,6 +200,15 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
             refs=candidates.refs,
             misconfigured={**misconfigured, **offers.bad},
         ),
+    )
+
+
+def _buffers(view: View) -> BufferObjects:
+    return BufferObjects(
+        buffers=view.all(CAPACITY_BUFFER),
+        pod_templates=view.all(POD_TEMPLATE),
+        workloads={kind: view.all(kind) for kind in WORKLOADS},
+        resource_quotas=view.all(RESOURCE_QUOTA),
     )
 
 

@@ -48,6 +48,10 @@ class GrowthOptions:
     """Groups of its own making that there may be at a time; 0: it makes none."""
     gangs: tuple[str, ...] = ()
     """APIs whose groups of pods get all of their Nodes or none (``gangs.APIS``)."""
+    buffers: bool = False
+    """Whether CapacityBuffers are served."""
+    quotas: bool = False
+    """Whether CapacityQuotas limit what is added."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from api import names
 from controllers.autoscaler import memory
+from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
-from controllers.autoscaler.gang_growth import plan_with_gangs
+from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.health import resting, unhealthy
+from controllers.autoscaler.holding import Held, added, booked, hold
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
-from controllers.autoscaler.projected import project
+from controllers.autoscaler.projected import ProjectedCluster, project
 from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
-from controllers.autoscaler.scale_up import ScaleUp, plan_scale_up
+from controllers.autoscaler.scale_up import MOST_EXPLAINED, Growth, ScaleUp
 from controllers.autoscaler.scaledown import actuation
 from controllers.autoscaler.scaledown.planner import ScaleDown, plan_scale_down
 from controllers.kernel.actions import Action, Create, Delete, Event
@@ -65,11 +67,9 @@ def decide(cluster: ClusterState) -> Decision:
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up = ScaleUp()
-    if projected.gangs:
-        scale_up = plan_with_gangs(cluster, projected, groups=backoffs)
-    elif projected.unschedulable:
-        scale_up = plan_scale_up(cluster, projected, resting=backoffs)
+    scale_up, held = _grown(cluster, projected, backoffs=backoffs)
+    if held:
+        projected = replace(projected, buffered=booked(held))
     gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
     scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
     left = any(victim.node for victim in scale_down.victims)
@@ -83,9 +83,26 @@ def decide(cluster: ClusterState) -> Decision:
         ),
         scale_up=scale_up,
         scale_down=scale_down,
+        held=held,
         changes=_changes(cluster, scale_up, scale_down=scale_down),
-        steps=_steps(cluster, scale_up, scale_down=scale_down),
+        steps=_steps(cluster, scale_up, scale_down=scale_down, for_buffers=added(held) if held else {}),
     )
+
+
+def _grown(
+    cluster: ClusterState, projected: ProjectedCluster, *, backoffs: Mapping[str, Backoff]
+) -> tuple[ScaleUp, tuple[Held, ...]]:
+    """Gangs and pods first, CapacityBuffers with what is left."""
+    buffers = cluster.capacity.buffers
+    if not (projected.gangs or projected.unschedulable or buffers):
+        return ScaleUp(), ()
+    growth = Growth(cluster, projected, backoffs)
+    if projected.gangs:
+        grow_with_gangs(growth, cluster, projected)
+    else:
+        growth.run(projected.unschedulable)
+    held = hold(buffers, projected, growth) if buffers else ()
+    return growth.result(MOST_EXPLAINED), held
 
 
 def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]:
@@ -102,12 +119,14 @@ def _changes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown)
     return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.all_groups}
 
 
-def _steps(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> tuple[Step, ...]:
+def _steps(
+    cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown, for_buffers: Mapping[str, int]
+) -> tuple[Step, ...]:
     return Scaling(
         scaler=Scaler.AUTOSCALER,
         going=actuation.marked(scale_down),
         staying=actuation.unmarked(scale_down),
-        sizes=_sizes(cluster, scale_up, scale_down=scale_down),
+        sizes=_sizes(cluster, scale_up, scale_down=scale_down, for_buffers=for_buffers),
         groups=_own_groups(cluster, scale_up, scale_down=scale_down),
     ).steps([*_scale_up_events(cluster, scale_up), *actuation.events(scale_down)])
 
@@ -120,7 +139,9 @@ def _own_groups(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDo
     return [*to_create(cluster, scale_up.added), *to_delete(cluster, changes)]
 
 
-def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> list[Resize]:
+def _sizes(
+    cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown, for_buffers: Mapping[str, int]
+) -> list[Resize]:
     """One for each group that gets another size."""
     fewer = actuation.fewer(scale_down)
     found: list[Resize] = []
@@ -128,7 +149,9 @@ def _sizes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -
         more, less = scale_up.added.get(state.id, 0), fewer[state.id]
         if more == less:
             continue
-        sentences = [f"{counted(more, 'Node')} more for pods that find no place"] if more else []
+        kept = for_buffers.get(state.id, 0)
+        sentences = [f"{counted(more - kept, 'Node')} more for pods that find no place"] if more > kept else []
+        sentences += [f"{counted(kept, 'Node')} more for CapacityBuffers"] if kept else []
         sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more - less
         found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))

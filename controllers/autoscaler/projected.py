@@ -37,10 +37,16 @@ class ProjectedCluster:
     gangs: tuple[Gang, ...] = ()
     """Those that have no room as a whole, and hold none."""
     promised: Mapping[str, int] = field(default_factory=dict)
-    """Group \u2192 Nodes on their way on which pending pods are about to find room; only where there are gangs."""
+    """Group → Nodes on their way on which pending pods are about to find room; only where there are gangs."""
+
+    buffered: Mapping[str, Ref] = field(default_factory=dict)
+    """Nodes that are there → a CapacityBuffer that has chunks on them."""
 
     def booked(self) -> dict[str, Ref]:
-        """Nodes that are there → a request that holds room on them."""
+        """Nodes that are there → a request or a CapacityBuffer that holds room on them."""
+        return {**self.buffered, **self._booked()}
+
+    def _booked(self) -> dict[str, Ref]:
         return {name: ref for ref, reservation in self.held.items() for name in reservation.nodes}
 
     def daemons_on(self, node: NodeInfo) -> tuple[PodClass, ...]:
@@ -60,6 +66,7 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
     kinds = [pod.kind for pod in (*cluster.workload.pods, *cluster.workload.pending)]
     kinds += [shape.kind for request in cluster.requests if request.holds for shape, _ in request.left]
     kinds += asked
+    kinds += [buffer.chunk.kind for buffer in cluster.capacity.buffers if buffer.chunk is not None]
     classes = Classes((*kinds, *cluster.workload.daemons), cluster.workload.namespaces)
     snapshot = Snapshot(cluster.workload.nodes, cluster.workload.pods, classes)
     coming = {state.id: count for state in cluster.groups if (count := upcoming(state, cluster))}

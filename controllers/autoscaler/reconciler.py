@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import names, provisioning_names
+from controllers.autoscaler.buffers import WORKLOADS
 from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.gangs import kinds_of
 from controllers.autoscaler.health import OUT_OF_CAPACITY
@@ -16,6 +17,8 @@ from controllers.kernel import machine_facts
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
+    CAPACITY_BUFFER,
+    CAPACITY_QUOTA,
     CONFIG_MAP,
     LEASE,
     MACHINE,
@@ -25,10 +28,12 @@ from controllers.kernel.refs import (
     POD,
     POD_TEMPLATE,
     PROVISIONING_REQUEST,
+    RESOURCE_QUOTA,
     Key,
     Kind,
     Obj,
     annotations_of,
+    generation_of,
     is_deleting,
 )
 from controllers.kernel.view import MANAGEMENT_CLUSTER, HostNeed, HostReads, ManagementCluster, View
@@ -63,6 +68,11 @@ class AutoscalerReconciler:
             self.reads = (*self.reads, POD_TEMPLATE, PROVISIONING_REQUEST)
         if self.options.growth.gangs:
             self.reads = (*self.reads, *kinds_of(self.options.growth.gangs))
+        if self.options.growth.buffers:
+            more = (CAPACITY_BUFFER, POD_TEMPLATE, RESOURCE_QUOTA, *WORKLOADS)
+            self.reads = (*self.reads, *(kind for kind in more if kind not in self.reads))
+        if self.options.growth.quotas:
+            self.reads = (*self.reads, CAPACITY_QUOTA)
         self.sees: Key | ManagementCluster = self.options.cluster or MANAGEMENT_CLUSTER
         self.key = self.options.memory_key
         self._reader = reader or Reader()
@@ -76,6 +86,7 @@ class AutoscalerReconciler:
             Wake(MACHINE, self._of_machine, hopes_the_same, self._soon),
             Wake(POD, self._of_pod, _waits_as_before, self._soon),
             Wake(NODE, self._the_key, never_mind, self._soon),
+            *(Wake(kind, self._the_key, _is_as_it_was, self._soon) for kind in self._capacity_kinds()),
         )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
@@ -86,6 +97,10 @@ class AutoscalerReconciler:
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)
+
+    def _capacity_kinds(self) -> tuple[Kind, ...]:
+        growth = self.options.growth
+        return (*((CAPACITY_BUFFER,) if growth.buffers else ()), *((CAPACITY_QUOTA,) if growth.quotas else ()))
 
     def _the_key(self, _obj: Obj, _view: View) -> Iterable[Key]:
         return (self.key,)
@@ -103,6 +118,10 @@ class AutoscalerReconciler:
 
 def _asks_the_same(old: Obj, new: Obj) -> bool:
     return _asked(old) == _asked(new)
+
+
+def _is_as_it_was(old: Obj, new: Obj) -> bool:
+    return generation_of(old) == generation_of(new) and is_deleting(old) == is_deleting(new)
 
 
 def _asked(group: Obj) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from api import names
 from api.conditions import DeploymentCondition, Reason
 from controllers.autoscaler import publishing, status
+from controllers.autoscaler.capacity_reports import capacity_writes
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.observe import Observed
 from controllers.kernel.actions import Action, Create, Event, Patch
@@ -29,6 +30,8 @@ def report(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     """Writes first, then the events."""
     problems = problems_of(observed, decision)
     writes = [*_status(observed, decision), *_conditions(observed, problems)]
+    if decision.held or observed.cluster.capacity.quotas:
+        writes += capacity_writes(observed, decision)
     return steps(writes, list(_events(observed, decision, problems)))
 
 

@@ -150,7 +150,7 @@ def _pods_of(body: Obj, templates: Mapping[Key, Obj], *, reader: Reader) -> Iter
         if template is None:
             raise ShapeError(f"{path}.podTemplateRef.name", f"there is no PodTemplate {namespace}/{wanted}")
         try:
-            shape = reader.pod(_pod(template, namespace, f"{name}-{index}"))
+            shape = reader.pod(pod_of_template(template, namespace, f"{name}-{index}"))
         except ShapeError as error:
             raise ShapeError(f"{path}.podTemplateRef.name", f"PodTemplate {namespace}/{wanted}: {error}") from None
         if not (template.get("template") or {}).get("spec", {}).get("containers"):
@@ -158,7 +158,7 @@ def _pods_of(body: Obj, templates: Mapping[Key, Obj], *, reader: Reader) -> Iter
         yield shape, int(pod_set.get("count") or 0)
 
 
-def _pod(template: Obj, namespace: str, name: str) -> dict[str, Any]:
+def pod_of_template(template: Obj, namespace: str, name: str) -> dict[str, Any]:
     """A pod of the template, with what an API server would fill in that matters: limits stand for missing requests."""
     inner = template.get("template") or {}
     spec = dict(inner.get("spec") or {})

@@ -1,13 +1,16 @@
-"""How many more Nodes the limits of the whole cluster allow."""
+"""How many more Nodes the limits of the whole cluster and CapacityQuotas allow."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from api.durations import format_duration
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.projected import ProjectedCluster
-from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
+from controllers.autoscaler.quotas import Quota, QuotaRoom
+from controllers.autoscaler.templates import PREFIX
+from controllers.scheduling.shapes import CPU, MEMORY, Amounts, NodeInfo
 
 MILLI = 1000
 
@@ -28,6 +31,8 @@ class ResourceLimits:
             left = options.nodes_per_window - cluster.memory.grown_since(cluster.now - options.window)
             why = f"{options.nodes_per_window} Nodes may be added in {format_duration(options.window)}"
             self._counts.append((left, why))
+        self._capacity = cluster.capacity.of_groups
+        self._quotas = self._left_of(cluster.capacity.quotas, projected)
         self._amounts = {
             CPU: (
                 options.cores.most * MILLI - projected.offered(CPU),
@@ -43,11 +48,14 @@ class ResourceLimits:
         """What is left now, for a try that may be undone."""
         found = copy.copy(self)
         found._counts, found._amounts = list(self._counts), dict(self._amounts)
+        found._quotas = self._quotas.copy() if self._quotas else None
         return found
 
     def nodes(self, node: NodeInfo) -> tuple[int, str]:
         """How many Nodes like this one may be added, and what allows no more."""
         found = list(self._counts)
+        if self._quotas:
+            found += self._quotas.nodes(node.labels, self._capacity_of(node))
         for resource, (left, why) in self._amounts.items():
             if node.amount(resource):
                 found.append((left // node.amount(resource), why))
@@ -55,7 +63,23 @@ class ResourceLimits:
         return max(0, least), why
 
     def take(self, node: NodeInfo, count: int) -> None:
+        if self._quotas:
+            self._quotas.take(node.labels, self._capacity_of(node), count=count)
         self._counts = [(left - count, why) for left, why in self._counts]
         self._amounts = {
             resource: (left - count * node.amount(resource), why) for resource, (left, why) in self._amounts.items()
         }
+
+    def _left_of(self, quotas: Sequence[Quota], projected: ProjectedCluster) -> QuotaRoom | None:
+        """What Nodes on their way will have is taken off."""
+        if not quotas:
+            return None
+        left = QuotaRoom(quotas)
+        for node, count in projected.nodes:
+            if node.hypothetical:
+                left.take(node.labels, self._capacity_of(node), count=count)
+        return left
+
+    def _capacity_of(self, node: NodeInfo) -> Amounts:
+        """Of a Node to come: as its group is said to have, else what it offers to pods."""
+        return self._capacity.get(node.name.removeprefix(PREFIX), node.allocatable)

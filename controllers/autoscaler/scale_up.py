@@ -52,6 +52,15 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """``added``: group → new Nodes. ``short`` have no room on them; ``why``: group → why it does not help."""
+
+    added: Mapping[str, int]
+    short: int
+    why: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleUp:
     """``added``: group → new Nodes, never 0. ``skipped``: group → why it could not grow (any further)."""
 
@@ -107,6 +116,18 @@ class Growth:
         self.left = {}
         for group in groups:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
+
+    def run_apart(self, group: Group) -> Apart:
+        """As ``run``, for what is no pod: neither those that get room nor those that don't are in the result."""
+        mark, helped = self.mark(), len(self._helped)
+        self.take([group])
+        while self.left and self.step():
+            pass
+        short = sum(map(len, self.left.values()))
+        found = Apart(self.added_since(mark), short, self.refusals(group.pod_class) if short else {})
+        del self._helped[helped:]
+        self.left = {}
+        return found
 
     def mark(self) -> tuple[Any, ...]:
         """To go back to with ``back``; the snapshot is the caller's to fork."""

@@ -58,11 +58,16 @@ CERTIFICATE_SIGNING_REQUEST = Kind(
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
+STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 CSI_NODE = Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
 POD_TEMPLATE = Kind("", "v1", "PodTemplate", "podtemplates")
 PROVISIONING_REQUEST = Kind("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests")
+CAPACITY_BUFFER = Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer", "capacitybuffers")
+CAPACITY_QUOTA = Kind("autoscaling.x-k8s.io", "v1beta1", "CapacityQuota", "capacityquotas", namespaced=False)
 POD_GROUP_ALPHA2 = Kind("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups")
 POD_GROUP_ALPHA3 = Kind("scheduling.k8s.io", "v1alpha3", "PodGroup", "podgroups")
 POD_GROUP = Kind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
@@ -83,6 +88,12 @@ WORKLOAD_KINDS = frozenset(
         STORAGE_CLASS,
         CSI_NODE,
         VOLUME_ATTACHMENT,
+        REPLICA_SET,
+        STATEFUL_SET,
+        RESOURCE_QUOTA,
+        POD_TEMPLATE,
+        CAPACITY_BUFFER,
+        CAPACITY_QUOTA,
         POD_GROUP_ALPHA2,
         POD_GROUP_ALPHA3,
         POD_GROUP,

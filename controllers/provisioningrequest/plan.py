@@ -70,7 +70,7 @@ def _without_ended(observed: Observed) -> ClusterState:
     """The cluster in which bookings that end now hold nothing any more."""
     cluster = observed.autoscaler.cluster
     requests = (replace(each, ended=end_of_booking(each, observed) is not None) for each in cluster.requests)
-    return replace(cluster, requests=tuple(requests))
+    return replace(cluster, capacity=replace(cluster.capacity, requests=tuple(requests)))
 
 
 def _going(decided: Decided) -> Sequence[Key]:

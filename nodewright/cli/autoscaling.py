@@ -102,6 +102,22 @@ class Flags:
             "scheduling.x-k8s.io/v1alpha1 or scheduling.volcano.sh/v1beta1; repeatable.",
         ),
     ] = None
+    capacity_buffers_enabled: Annotated[
+        bool,
+        _option(
+            "--capacity-buffers-enabled/--no-capacity-buffers-enabled",
+            "",
+            "Keep the room free that CapacityBuffers ask for.",
+        ),
+    ] = False
+    capacity_quotas_enabled: Annotated[
+        bool,
+        _option(
+            "--capacity-quotas-enabled/--no-capacity-quotas-enabled",
+            "",
+            "Add no Node with which a CapacityQuota would be exceeded.",
+        ),
+    ] = False
     expendable_pods_priority_cutoff: Annotated[
         int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
     ] = -10
@@ -284,6 +300,8 @@ def _growth(flags: Flags) -> GrowthOptions:
         startup_taints=tuple(map(_taint_key, flags.startup_taint or ())),
         own_groups=flags.max_autoprovisioned_node_group_count,
         gangs=_gangs(flags.gangs or ()),
+        buffers=flags.capacity_buffers_enabled,
+        quotas=flags.capacity_quotas_enabled,
     )
     if not flags.scale_up_rate:
         return growth

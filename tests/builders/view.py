@@ -46,6 +46,11 @@ KINDS: Mapping[str, Kind] = {
         refs.CSI_NODE,
         refs.POD_TEMPLATE,
         refs.PROVISIONING_REQUEST,
+        refs.CAPACITY_BUFFER,
+        refs.CAPACITY_QUOTA,
+        refs.REPLICA_SET,
+        refs.STATEFUL_SET,
+        refs.RESOURCE_QUOTA,
     )
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from api import names
 from api.autoprovision import read_offer
+from controllers.autoscaler.buffers import BufferObjects
 from controllers.autoscaler.candidates import OfferedClass, made_of, with_candidates
 from controllers.autoscaler.cluster_state import ClusterState, GroupObjects, Objects, WorkloadObjects, read_cluster
 from controllers.autoscaler.decision import Decision
@@ -43,6 +44,8 @@ class Fleet:
     offered: list[OfferedClass] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     pod_groups: dict[str, dict[str, Obj]] = field(default_factory=dict)
+    buffers: BufferObjects = field(default_factory=BufferObjects)
+    quotas: list[Obj] = field(default_factory=list)
     made: int = 0
 
     def group(self, name: str, least: int = 0, most: int = 10, **capacity: str) -> Obj:
@@ -158,7 +161,7 @@ class Fleet:
                 "creationTimestamp": format_time(self.now),
             },
             "spec": {"taints": spec.get("taints") or []},
-            "status": {"allocatable": {**capacity, "pods": "110"}, "conditions": [READY]},
+            "status": {"capacity": capacity, "allocatable": {**capacity, "pods": "110"}, "conditions": [READY]},
         }
         return self.nodes[name]
 
@@ -204,6 +207,8 @@ class Fleet:
                 budgets=tuple(self.others.get("budgets", ())),
                 pod_groups={name: tuple(groups.values()) for name, groups in self.pod_groups.items()},
             ),
+            buffers=self.buffers,
+            quotas=self.quotas,
         )
         memory = read(self.text) if self.text else Memory()
         cluster = read_cluster(objects, now=self.now, options=self.options, memory=memory)

@@ -1,0 +1,277 @@
+"""CapacityBuffers as they are read: the shape of a chunk, and for how many chunks room is wanted.
+
+The rules are the Cluster Autoscaler's (proposal buffers.md) and Karpenter's. One chunk is the room of one pod. Of
+``replicas`` and ``percentage`` the larger number counts, ``limits`` and the ResourceQuotas of the namespace lower it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from api import capacity_names
+from api.capacity_conditions import CapacityReason
+from controllers.autoscaler.requests import pod_of_template
+from controllers.kernel.conditions import parse_time
+from controllers.kernel.refs import (
+    CAPACITY_BUFFER,
+    DEPLOYMENT,
+    POD_TEMPLATE,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    generation_of,
+    is_deleting,
+    key_of,
+    mapping,
+    ref_of,
+    spec_of,
+)
+from controllers.scheduling.amounts import Quantities, ShapeError, quantities
+from controllers.scheduling.reading import Reader
+from controllers.scheduling.shapes import CPU, PODS, PodInfo
+
+WORKLOADS = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
+"""What ``spec.scalableRef`` may name; all three say in ``spec.template`` what their pods are like."""
+_ACTIVE = (capacity_names.ACTIVE_CAPACITY, "active-capacity")
+"""The strategy as v1beta1 and as v1 of the kind name it."""
+_DAWN = datetime.min.replace(tzinfo=UTC)
+_MILLI = 1000
+_REQUESTS = "requests."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The PodTemplate that was read, and its generation."""
+
+    name: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """``chunk``: a pod that stands for each of ``count`` chunks; None: ``why`` says what is wrong.
+
+    ``limited``: which ResourceQuota leaves room for fewer chunks; "" if none does.
+    """
+
+    ref: Ref
+    body: Obj
+    chunk: PodInfo | None = None
+    count: int = 0
+    reason: CapacityReason = CapacityReason.RESOLVED
+    why: str = ""
+    limited: str = ""
+    template: Template | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferObjects:
+    """``workloads`` and ``pod_templates`` are what buffers may refer to, ``resource_quotas`` what bounds them."""
+
+    buffers: Sequence[Obj] = ()
+    pod_templates: Sequence[Obj] = ()
+    workloads: Mapping[Kind, Sequence[Obj]] = field(default_factory=dict)
+    resource_quotas: Sequence[Obj] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """``pod``: a body of a pod like the chunks. ``replicas``: of the workload, None for a PodTemplate."""
+
+    pod: Obj
+    replicas: int | None = None
+    template: Template | None = None
+
+
+class _Problem(Exception):
+    def __init__(self, reason: CapacityReason, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+def read_buffers(objects: BufferObjects, reader: Reader) -> tuple[Buffer, ...]:
+    """In the order in which they get room: oldest first. Buffers of a namespace share what its ResourceQuotas leave."""
+    alive = sorted((body for body in objects.buffers if not is_deleting(body)), key=_rank)
+    if not alive:
+        return ()
+    found = _Referred(objects)
+    quotas = _quotas_left(objects.resource_quotas)
+    return tuple(_within_quotas(_read(body, found, reader), quotas) for body in alive)
+
+
+def _rank(body: Obj) -> tuple[datetime, Key]:
+    return parse_time(body["metadata"].get("creationTimestamp")) or _DAWN, key_of(body)
+
+
+def _read(body: Obj, referred: _Referred, reader: Reader) -> Buffer:
+    ref = ref_of(CAPACITY_BUFFER, body)
+    try:
+        shape = referred.shape(body)
+        chunk = _chunk(shape.pod, reader)
+        wanted = _wanted(spec_of(body), replicas=shape.replicas)
+        count = _within_limits(spec_of(body), wanted, chunk=chunk)
+    except _Problem as problem:
+        return Buffer(ref=ref, body=body, reason=problem.reason, why=str(problem))
+    except ShapeError as error:
+        return Buffer(ref=ref, body=body, reason=CapacityReason.RESOLUTION_FAILED, why=str(error))
+    most = capacity_names.MAX_CHUNKS
+    why = f"{count} chunks are asked for, and a buffer has at most {most}" if count > most else ""
+    return Buffer(ref=ref, body=body, chunk=chunk, count=min(count, most), why=why, template=shape.template)
+
+
+def _chunk(pod: Obj, reader: Reader) -> PodInfo:
+    if not spec_of(pod).get("containers"):
+        raise ShapeError("spec.containers", "the pod has none")
+    return reader.pod(pod)
+
+
+class _Referred:
+    """What buffers name, by key."""
+
+    def __init__(self, objects: BufferObjects) -> None:
+        self._templates = {key_of(each): each for each in objects.pod_templates}
+        self._workloads = {
+            (kind.name, key_of(each)): each for kind, bodies in objects.workloads.items() for each in bodies
+        }
+
+    def shape(self, body: Obj) -> _Shape:
+        """Raises _Problem naming the field or what is missing."""
+        spec = spec_of(body)
+        strategy = spec.get("provisioningStrategy") or capacity_names.ACTIVE_CAPACITY
+        if strategy not in _ACTIVE:
+            served = f"only {capacity_names.ACTIVE_CAPACITY} is served"
+            raise _Problem(CapacityReason.RESOLUTION_FAILED, f"spec.provisioningStrategy: {strategy!r}; {served}")
+        template, workload = mapping(spec.get("podTemplateRef")), mapping(spec.get("scalableRef"))
+        if bool(template) == bool(workload):
+            why = "spec: exactly one of podTemplateRef and scalableRef is needed"
+            raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
+        key = Key(key_of(body).namespace, str((template or workload).get("name") or ""))
+        return self._of_template(key, body) if template else self._of_workload(workload, key, body)
+
+    def _of_template(self, key: Key, body: Obj) -> _Shape:
+        found = self._templates.get(key)
+        if found is None:
+            why = f"spec.podTemplateRef.name: there is no {POD_TEMPLATE} {key}"
+            raise _Problem(CapacityReason.POD_TEMPLATE_NOT_FOUND, why)
+        pod = pod_of_template(found, key.namespace, _name_of_chunk(body))
+        return _Shape(pod=pod, template=Template(name=key.name, generation=generation_of(found)))
+
+    def _of_workload(self, ref: Mapping[str, Any], key: Key, body: Obj) -> _Shape:
+        kind = next((each for each in WORKLOADS if each.name == ref.get("kind")), None)
+        if kind is None or (ref.get("apiGroup") or kind.group) != kind.group:
+            served = ", ".join(each.name for each in WORKLOADS)
+            named = f"{ref.get('kind')!r} of {ref.get('apiGroup') or 'apps'!r}"
+            why = f"spec.scalableRef.kind: {named} is not served, {served} are"
+            raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
+        found = self._workloads.get((kind.name, key))
+        if found is None:
+            why = f"spec.scalableRef.name: there is no {kind} {key}"
+            raise _Problem(CapacityReason.SCALABLE_REF_NOT_FOUND, why)
+        pod = pod_of_template({"template": spec_of(found).get("template")}, key.namespace, _name_of_chunk(body))
+        replicas = spec_of(found).get("replicas")
+        return _Shape(pod=pod, replicas=replicas if isinstance(replicas, int) else 1)
+
+
+def _name_of_chunk(body: Obj) -> str:
+    return f"capacity-buffer-{key_of(body).name}"
+
+
+def _wanted(spec: Obj, *, replicas: int | None) -> int | None:
+    """Chunks by ``replicas`` and ``percentage``; None if neither is there.
+
+    Worked example: 20 percent of 12 replicas are ceil(2.4) = 3 chunks; with ``replicas: 5`` beside it 5.
+    """
+    found = []
+    if isinstance(spec.get("replicas"), int):
+        found.append(int(spec["replicas"]))
+    if isinstance(spec.get("percentage"), int):
+        if replicas is None:
+            why = "spec.percentage: is a share of the replicas of spec.scalableRef, which is not given"
+            raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
+        found.append(-(-replicas * int(spec["percentage"]) // 100))
+    return max(0, *found) if found else None
+
+
+def _within_limits(spec: Obj, wanted: int | None, *, chunk: PodInfo) -> int:
+    """As many chunks as fit into ``spec.limits``, and no more than are wanted. Raises ShapeError or _Problem."""
+    limits = quantities(spec.get("limits"), "spec.limits")
+    fits = [count for _, count in _counts(limits, chunk, named=lambda resource: resource)]
+    if wanted is None and not fits:
+        why = "spec: none of replicas, percentage and limits (of something that a chunk requests) says how many chunks"
+        raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
+    return min([*fits, *([] if wanted is None else [wanted])])
+
+
+def _counts(left: Quantities, chunk: PodInfo, *, named: Callable[[str], str]) -> list[tuple[str, int]]:
+    """Resource → chunks that fit into ``left`` of it, for what a chunk requests. ``named``: how ``left`` names it.
+
+    Worked example: of 10 cores fit floor(10000 / 1500) = 6 chunks that request 1500 thousandths of a core each.
+    """
+    found = []
+    for resource, amount in (*chunk.kind.demand.requests, (PODS, 1)):
+        exact = left.get(named(resource))
+        if exact is not None and amount:
+            scaled = exact * _MILLI if resource == CPU else exact
+            found.append((named(resource), int(max(Decimal(0), scaled) // amount)))
+    return found
+
+
+def _quotas_left(bodies: Iterable[Obj]) -> dict[str, list[tuple[str, Quantities]]]:
+    """By namespace what each ResourceQuota leaves. Those with scopes, which bound some pods only, are not read."""
+    found: dict[str, list[tuple[str, Quantities]]] = {}
+    for body in bodies:
+        spec, status = spec_of(body), mapping(body.get("status"))
+        if spec.get("scopes") or spec.get("scopeSelector"):
+            continue
+        try:
+            hard = quantities(status.get("hard") or spec.get("hard"), "hard")
+            used = quantities(status.get("used"), "used")
+        except ShapeError:
+            continue
+        left = {name: amount - used.get(name, Decimal(0)) for name, amount in hard.items()}
+        found.setdefault(key_of(body).namespace, []).append((key_of(body).name, left))
+    return found
+
+
+def _within_quotas(buffer: Buffer, quotas: dict[str, list[tuple[str, Quantities]]]) -> Buffer:
+    """Fewer chunks where ResourceQuotas leave room for fewer pods; what they take is taken off for the next buffer."""
+    mine = quotas.get(buffer.ref.key.namespace, [])
+    if buffer.chunk is None or not mine:
+        return buffer
+    fits = [
+        (count, f"ResourceQuota {name} leaves room for {count} chunks ({resource})")
+        for name, left in mine
+        for spelling in _SPELLINGS
+        for resource, count in _counts(left, buffer.chunk, named=spelling)
+    ]
+    least, why = min(fits, default=(buffer.count, ""))
+    count = min(buffer.count, least)
+    for _, left in mine:
+        for spelling in _SPELLINGS:
+            _take(left, buffer.chunk, count=count, named=spelling)
+    return replace(buffer, count=count, limited=why) if count < buffer.count else buffer
+
+
+def _plain(resource: str) -> str:
+    return resource
+
+
+def _prefixed(resource: str) -> str:
+    return f"{_REQUESTS}{resource}"
+
+
+_SPELLINGS: tuple[Callable[[str], str], ...] = (_plain, _prefixed)
+"""A ResourceQuota says ``cpu`` or ``requests.cpu``, and means the same."""
+
+
+def _take(left: Quantities, chunk: PodInfo, *, count: int, named: Callable[[str], str]) -> None:
+    for resource, amount in (*chunk.kind.demand.requests, (PODS, 1)):
+        if named(resource) in left:
+            left[named(resource)] -= Decimal(count * amount) / (_MILLI if resource == CPU else 1)

@@ -1,0 +1,276 @@
+"""CapacityBuffers: room is kept for chunks after all pods have theirs, held while Nodes go, and told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api import capacity_names
+from controllers.autoscaler.buffers import Buffer, BufferObjects, read_buffers
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.holding import added
+from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
+from controllers.autoscaler.plan import plan
+from controllers.kernel.actions import Event, Patch
+from controllers.kernel.refs import CAPACITY_BUFFER, DEPLOYMENT, POD_TEMPLATE
+from controllers.scheduling.reading import Reader
+from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.town import observed_of
+
+A, B = "MachineDeployment/ns/a", "MachineDeployment/ns/b"
+
+
+def buffer(name: str = "spare", namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    """Chunks of PodTemplate ``chunk``, unless the spec says otherwise."""
+    meta = {"namespace": namespace, "name": name, "uid": f"cb-{name}", "resourceVersion": "1", "generation": 2}
+    shape = {} if "scalableRef" in spec else {"podTemplateRef": {"name": "chunk"}}
+    return {"metadata": meta, "spec": {**shape, **spec}}
+
+
+def template(cpu: str = "1", name: str = "chunk", namespace: str = "default") -> dict[str, Any]:
+    meta = {"namespace": namespace, "name": name, "uid": f"pt-{name}", "generation": 5}
+    return {"metadata": meta, "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec(cpu)}}
+
+
+def deployment(replicas: int, cpu: str = "1") -> dict[str, Any]:
+    meta = {"namespace": "default", "name": "web", "uid": "d-web"}
+    return {"metadata": meta, "spec": {"replicas": replicas, "template": {"spec": pod_spec(cpu)}}}
+
+
+def pod_spec(cpu: str) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]}
+
+
+def resource_quota(hard: dict[str, str], used: dict[str, str], **spec: Any) -> dict[str, Any]:
+    meta = {"namespace": "default", "name": "team"}
+    return {"metadata": meta, "spec": {"hard": hard, **spec}, "status": {"hard": hard, "used": used}}
+
+
+def read(*buffers: dict[str, Any], **objects: Any) -> tuple[Buffer, ...]:
+    given = {"pod_templates": [template()], "workloads": {DEPLOYMENT: [deployment(12)]}, **objects}
+    return read_buffers(BufferObjects(buffers=buffers, **given), Reader())
+
+
+def fleet_with(*buffers: dict[str, Any], cpu: str = "1", **growth: Any) -> Fleet:
+    """A group of Nodes with 4 cores."""
+    fleet = Fleet(AutoscalerOptions(GrowthOptions(buffers=True, **growth)))
+    fleet.group("a")
+    fleet.buffers = BufferObjects(buffers=buffers, pod_templates=[template(cpu)])
+    return fleet
+
+
+WEB = {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [
+        ({"replicas": 7}, 7),
+        ({"replicas": 0}, 0),
+        ({"replicas": 7, "limits": {"cpu": "5"}}, 5),
+        ({"limits": {"cpu": 3, "memory": "10Gi"}}, 3),
+        ({"limits": {"memory": "2.5Gi"}}, 2),
+        ({**WEB, "percentage": 20}, 3),
+        ({**WEB, "percentage": 20, "replicas": 5}, 5),
+        ({**WEB, "percentage": 50, "replicas": 5}, 6),
+        ({**WEB, "percentage": 0}, 0),
+        ({**WEB, "percentage": 200, "limits": {"cpu": "4"}}, 4),
+        ({"replicas": 7, "provisioningStrategy": capacity_names.ACTIVE_CAPACITY}, 7),
+        ({"replicas": 10**6}, capacity_names.MAX_CHUNKS),
+    ],
+    ids=str,
+)
+def test_how_many_chunks(spec: dict[str, Any], count: int) -> None:
+    (found,) = read(buffer(**spec))
+    assert (found.count, found.reason) == (count, "Resolved")
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason", "named"),
+    [
+        ({"podTemplateRef": {"name": "no"}, "replicas": 1}, "PodTemplateNotFound", "no PodTemplate default/no"),
+        ({"scalableRef": {"kind": "Deployment", "name": "no"}, "replicas": 1}, "ScalableRefNotFound", "default/no"),
+        ({"scalableRef": {"kind": "Job", "name": "web"}, "replicas": 1}, "ResolutionFailed", "spec.scalableRef.kind"),
+        (
+            {"scalableRef": {"apiGroup": "x.io", "kind": "Deployment", "name": "web"}, "replicas": 1},
+            "ResolutionFailed",
+            "spec.scalableRef.kind",
+        ),
+        ({"replicas": 1, "provisioningStrategy": "cold"}, "ResolutionFailed", "spec.provisioningStrategy"),
+        ({"percentage": 20}, "ResolutionFailed", "spec.percentage"),
+        ({"limits": {"example.com/x": "1"}}, "ResolutionFailed", "none of replicas"),
+        ({"limits": {"cpu": "much"}}, "ResolutionFailed", "spec.limits[cpu]"),
+        ({**WEB, "podTemplateRef": {"name": "chunk"}, "replicas": 1}, "ResolutionFailed", "exactly one"),
+    ],
+    ids=str,
+)
+def test_what_can_t_be_read_is_named(spec: dict[str, Any], reason: str, named: str) -> None:
+    (found,) = read(buffer(**spec))
+    assert (found.chunk, found.count, found.reason) == (None, 0, reason)
+    assert named in found.why
+
+
+def test_a_template_of_another_namespace_is_not_found() -> None:
+    (found,) = read(buffer(replicas=1), pod_templates=[template(namespace="other")])
+    assert found.reason == "PodTemplateNotFound"
+
+
+def test_a_template_without_containers_is_named() -> None:
+    (found,) = read(buffer(replicas=1), pod_templates=[{**template(), "template": {"spec": {}}}])
+    assert (found.reason, found.count) == ("ResolutionFailed", 0)
+
+
+def test_what_resource_quotas_leave_is_shared_by_the_buffers_of_the_namespace() -> None:
+    """10 cores, 4 used: 6 chunks of one core; the first buffer takes 5 of them."""
+    quotas = [resource_quota({"requests.cpu": "10", "pods": "100"}, {"requests.cpu": "4"})]
+    first, second = read(buffer("a", replicas=5), buffer("b", replicas=5), resource_quotas=quotas)
+    assert (first.count, first.limited) == (5, "")
+    assert second.count == 1
+    assert "ResourceQuota team leaves room for 1 chunks (requests.cpu)" in second.limited
+
+
+def test_resource_quotas_with_scopes_bound_only_some_pods_and_are_not_read() -> None:
+    quotas = [resource_quota({"cpu": "1"}, {}, scopes=["BestEffort"])]
+    (found,) = read(buffer(replicas=5), resource_quotas=quotas)
+    assert found.count == 5
+
+
+def test_nodes_come_for_a_buffer_and_nothing_more_afterwards() -> None:
+    fleet = fleet_with(buffer(replicas=10))
+    assert fleet.round().scale_up.added == {A: 3}
+    for _ in range(5):
+        fleet.settle()
+        decision = fleet.round(after=timedelta(minutes=20))
+        assert not decision.changes[A]
+    (held,) = decision.held
+    assert (held.placed, held.short, len(held.nodes)) == (10, 0, 3)
+
+
+def test_pods_take_the_room_and_the_buffer_is_filled_up_again() -> None:
+    fleet = fleet_with(buffer(replicas=4))
+    fleet.round()
+    fleet.settle()
+    fleet.come(4, "1")
+    fleet.schedule()
+    assert fleet.round().scale_up.added == {A: 1}
+    fleet.settle()
+    assert fleet.size("a") == 2
+
+
+def test_pods_are_served_first() -> None:
+    """The group may have one Node more: it is the pods'."""
+    fleet = fleet_with(buffer(replicas=4), max_nodes=1)
+    fleet.come(4, "1")
+    decision = fleet.decide()
+    assert decision.scale_up.added == {A: 1}
+    assert sum(len(each.pods) for each in decision.scale_up.helped) == 4
+    assert decision.held[0].short == 4
+
+
+def test_a_node_that_holds_chunks_stays_and_goes_with_the_buffer() -> None:
+    fleet = fleet_with(buffer(replicas=4))
+    fleet.round()
+    fleet.settle()
+    for _ in range(6):
+        decision = fleet.round(after=timedelta(minutes=15))
+    (why,) = decision.scale_down.staying.values()
+    assert "CapacityBuffer default/spare holds room on it" in str(why)
+    fleet.buffers = BufferObjects()
+    for _ in range(6):
+        fleet.round(after=timedelta(minutes=15))
+        fleet.settle()
+    assert not fleet.nodes
+
+
+def test_chunks_are_put_where_pods_are_so_that_an_empty_node_may_go() -> None:
+    fleet = fleet_with(buffer(replicas=2))
+    fleet.deployments["a"]["spec"]["replicas"] = 2
+    fleet.settle()
+    fleet.pod("p", "2", sorted(fleet.nodes)[-1])
+    for _ in range(6):
+        fleet.round(after=timedelta(minutes=15))
+        fleet.settle()
+    assert len(fleet.nodes) == 1
+
+
+def test_chunks_are_no_pods_to_people() -> None:
+    """No event is about a pod that is not there, and the status counts none."""
+    fleet = fleet_with(buffer(replicas=100))
+    decision = fleet.decide()
+    assert not decision.scale_up.helped
+    assert not decision.scale_up.left
+    events = [each for step in decision.steps for each in step if isinstance(each, Event)]
+    assert {each.target.kind.name for each in events} == {"MachineDeployment"}
+
+
+def test_the_status_says_what_there_is_and_is_written_once() -> None:
+    fleet = fleet_with(max_nodes=2)
+    body = buffer(replicas=10)
+    (patch,) = _patches(fleet, body)
+    assert (patch["replicas"], patch["podTemplateRef"], patch["podTemplateGeneration"]) == (10, {"name": "chunk"}, 5)
+    conditions = {each["type"]: each for each in patch["conditions"]}
+    assert conditions["ReadyForProvisioning"]["status"] == "True"
+    provisioning = conditions["Provisioning"]
+    assert (provisioning["status"], provisioning["reason"]) == ("False", "RequiresNewCapacity")
+    assert provisioning["message"] == (
+        f"0 of 10 chunks have room; added are 2 Nodes of {A}; 2 get none: {A}: the cluster may have 2 Nodes"
+    )
+    assert not _patches(fleet, {**body, "status": patch})
+
+
+def test_a_buffer_that_is_not_ready_says_why() -> None:
+    (patch,) = _patches(fleet_with(), buffer(replicas=1, podTemplateRef={"name": "no"}))
+    conditions = {each["type"]: (each["status"], each["reason"]) for each in patch["conditions"]}
+    assert conditions == {
+        "ReadyForProvisioning": ("False", "PodTemplateNotFound"),
+        "Provisioning": ("False", "NotReadyForProvisioning"),
+        "LimitedByQuotas": ("False", "WithinQuotas"),
+    }
+
+
+def _patches(fleet: Fleet, body: dict[str, Any]) -> list[dict[str, Any]]:
+    found = plan(observed_of(fleet, (CAPACITY_BUFFER, body), (POD_TEMPLATE, template())))
+    patches = [each for each in found.actions() if isinstance(each, Patch) and each.target.kind == CAPACITY_BUFFER]
+    assert all(each.subresource == "status" for each in patches)
+    return [dict(each.patch["status"]) for each in patches]
+
+
+def _helped(decision: Decision) -> list[tuple[str, list[str]]]:
+    return [(each.group, [pod.name for pod in each.pods]) for each in decision.scale_up.helped]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["500m", "1", "3"])), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["1", "2", "4"]), max_size=12),
+    st.integers(0, 6),
+)
+def test_buffers_take_nothing_from_pods(wanted: list[tuple[int, str]], pods: list[str], most: int) -> None:
+    """Each group grows for pods as it would without buffers, and no maximum is exceeded."""
+    plain, buffered = fleet_with(), fleet_with()
+    for fleet in (plain, buffered):
+        fleet.deployments.clear()
+        fleet.sets.clear()
+        fleet.group("a", most=most)
+        fleet.group("b", most=2, cpu="8")
+        for number, cpu in enumerate(pods):
+            fleet.pod(f"p-{number}", cpu)
+    buffered.buffers = BufferObjects(
+        buffers=[
+            buffer(f"b{n}", podTemplateRef={"name": cpu}, replicas=count) for n, (count, cpu) in enumerate(wanted)
+        ],
+        pod_templates=[template(cpu, cpu) for cpu in ("500m", "1", "3")],
+    )
+    without, with_them = plain.decide(), buffered.decide()
+    own = added(with_them.held)
+    for group in (A, B):
+        assert with_them.scale_up.added.get(group, 0) - own.get(group, 0) == without.scale_up.added.get(group, 0)
+    assert with_them.scale_up.added.get(A, 0) <= most
+    assert with_them.scale_up.added.get(B, 0) <= 2
+    assert _helped(with_them) == _helped(without)
+    for held, (count, _) in zip(with_them.held, wanted, strict=True):
+        assert held.placed + held.short <= count
