@@ -12,9 +12,8 @@ from api.model import Model, Rule, Schema
 from api.resource import AGE, Column, Resource
 
 _WHOLE = Rule(
-    "self.all(key, type(self[key]) == int ? self[key] >= 0 :"
-    " (!self[key].startsWith('-') && quantity(self[key]).isInteger()))",
-    "quantities must be whole numbers that are not negative",
+    "self.all(key, type(self[key]) == int ? self[key] >= 0 : self[key].matches('^[+]?[0-9]+([KMGTPE]i|[kMGTPE])?$'))",
+    "quantities must be whole numbers that are not negative, like 64 or 512Gi",
 )
 _Resources = Annotated[dict[str, AnyQuantity], Field(max_length=capacity_names.MAX_QUOTA_RESOURCES)]
 

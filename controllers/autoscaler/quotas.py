@@ -87,7 +87,7 @@ def _limits(spec: Obj) -> dict[str, int]:
     return {**dict.fromkeys(exact, 0), **dict(whole(exact))}
 
 
-class QuotaRoom:
+class QuotaHeadroom:
     """What the quotas still allow; ``take`` lowers it."""
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
@@ -97,8 +97,8 @@ class QuotaRoom:
             if not quota.problem
         ]
 
-    def copy(self) -> QuotaRoom:
-        found = QuotaRoom(())
+    def copy(self) -> QuotaHeadroom:
+        found = QuotaHeadroom(())
         found._left = [(quota, dict(left)) for quota, left in self._left]
         return found
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from api.durations import format_duration
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.projected import ProjectedCluster
-from controllers.autoscaler.quotas import Quota, QuotaRoom
+from controllers.autoscaler.quotas import Quota, QuotaHeadroom
 from controllers.autoscaler.templates import PREFIX
 from controllers.scheduling.shapes import CPU, MEMORY, Amounts, NodeInfo
 
@@ -70,11 +70,11 @@ class ResourceLimits:
             resource: (left - count * node.amount(resource), why) for resource, (left, why) in self._amounts.items()
         }
 
-    def _left_of(self, quotas: Sequence[Quota], projected: ProjectedCluster) -> QuotaRoom | None:
+    def _left_of(self, quotas: Sequence[Quota], projected: ProjectedCluster) -> QuotaHeadroom | None:
         """What Nodes on their way will have is taken off."""
         if not quotas:
             return None
-        left = QuotaRoom(quotas)
+        left = QuotaHeadroom(quotas)
         for node, count in projected.nodes:
             if node.hypothetical:
                 left.take(node.labels, self._capacity_of(node), count=count)

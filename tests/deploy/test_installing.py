@@ -179,4 +179,6 @@ class TestOnARealServer:
             done = _nodewright(kubectl, "uninstall", "--crds")
             assert done.returncode == 0, done.stderr
             left = kubectl("get", "crd", "-o=name").split()
-            assert left == ["customresourcedefinition.apiextensions.k8s.io/provisioningrequests.autoscaling.x-k8s.io"]
+            others = ("capacitybuffers", "capacityquotas", "provisioningrequests")
+            prefix = "customresourcedefinition.apiextensions.k8s.io"
+            assert left == [f"{prefix}/{name}.autoscaling.x-k8s.io" for name in others]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.autoscaler.plan import plan
-from controllers.autoscaler.quotas import QuotaRoom, capacity_of, read_quotas, spelled
+from controllers.autoscaler.quotas import QuotaHeadroom, capacity_of, read_quotas, spelled
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import CAPACITY_QUOTA
 from tests.controllers.autoscaler.fleet import Fleet
@@ -152,11 +152,11 @@ def test_cores_are_spelled_as_quantities(amount: int, text: str) -> None:
 )
 def test_taking_what_is_allowed_exceeds_no_quota(limits: list[tuple[str, int]], sizes: list[int]) -> None:
     quotas = read_quotas([quota(f"q{n}", **{name: most}) for n, (name, most) in enumerate(limits)], ())
-    room, taken = QuotaRoom(quotas), {"cpu": 0, "memory": 0, "nodes": 0}
+    headroom, taken = QuotaHeadroom(quotas), {"cpu": 0, "memory": 0, "nodes": 0}
     for size in sizes:
         capacity = (("cpu", size * 1000), ("memory", size))
-        count = min(number for number, _ in room.nodes({}, capacity))
-        room.take({}, capacity, count=count)
+        count = min(number for number, _ in headroom.nodes({}, capacity))
+        headroom.take({}, capacity, count=count)
         taken = {name: taken[name] + count * each for name, each in (("cpu", size), ("memory", size), ("nodes", 1))}
         assert all(taken[name] <= most for name, most in limits)
-        assert min(number for number, _ in room.nodes({}, capacity)) == 0
+        assert min(number for number, _ in headroom.nodes({}, capacity)) == 0

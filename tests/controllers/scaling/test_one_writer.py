@@ -23,8 +23,10 @@ NAMES_THE_MARK = {
     "controllers/kernel/machine_facts.py",  # reads it, in both spellings
     "controllers/scaling/delete_marks.py",
 }
-SHOWN = {"controllers/autoscaler/external.py"}
-"""Groups of another provider as MachineSets in memory: these objects are written nowhere, their size is asked for."""
+SHOWN = {"controllers/autoscaler/external.py", "controllers/autoscaler/capacity_reports.py"}
+"""Groups of another provider as MachineSets in memory: these objects are written nowhere, their size is asked for. And
+the status of CapacityBuffers, whose replicas are chunks.
+"""
 PEOPLE = {"nodewright/sim/users.py", "nodewright/sim/invariants.py"}
 """The simulation plays people who mark Machines, and looks at what becomes of them."""
 
