@@ -5,7 +5,7 @@ all. The autoscaler has the rights of deploy/autoscaler and deploy/components/ga
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.kubectl, *REAL]
 API = "scheduling.k8s.io/v1alpha2"
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 SERVED = f"--runtime-config={API}=true"
-SECONDS = 180.0
+SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +47,13 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> I
 
 
 @pytest.fixture(autouse=True)
-def tidy(kubectl: Kubectl) -> Iterator[None]:
+async def tidy(kubectl: Kubectl) -> AsyncIterator[None]:
+    """A MachineDeployment is gone before its Nodes are, and kube-scheduler would put the next gang on them."""
     yield
     kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
     kubectl("delete", "podgroups", "--all", "--wait=false")
     kubectl("delete", "md", "--all", "--wait", "--timeout=60s", timeout=70)
+    await until(lambda: not listed(kubectl, "machines") and not listed(kubectl, "nodes"), SECONDS)
 
 
 def gang(kubectl: Kubectl, name: str, count: int) -> None:
