@@ -176,7 +176,7 @@ class TestOnARealServer:
         assert kubectl("get", "clusterroles,clusterrolebindings,roles", "-A", ours, "-o=name") == ""
         assert "machines.cluster.k8s.io" in kubectl("get", "crd", "-o=name")
         for _ in range(2):
-            done = _nodewright(kubectl, "uninstall", "--crds")
+            done = _nodewright(kubectl, "uninstall", "--crds", "--timeout=240")
             assert done.returncode == 0, done.stderr
             left = kubectl("get", "crd", "-o=name").split()
             others = ("capacitybuffers", "capacityquotas", "provisioningrequests")
