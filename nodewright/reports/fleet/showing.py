@@ -11,6 +11,7 @@ from controllers.kernel.wording import counted
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.fleet.summary import Fleet
 from nodewright.reports.tree.drawing import age
+from nodewright.reports.tree.runbooks import runbook_for, with_runbook
 from nodewright.runtime.findings import Usage
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def _as_value(problem: Problem) -> dict[str, Any]:
         "message": problem.message,
         "since": format_time(problem.since) if problem.since is not None else "",
         "nextStep": problem.next_step,
+        "runbook": runbook_for(problem.reason),
     }
     return {name: text for name, text in value.items() if text}
 
@@ -162,7 +164,8 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
     wrapped = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
     if len(wrapped) > _MOST_MESSAGE_LINES:
         wrapped = [*wrapped[: _MOST_MESSAGE_LINES - 1], wrapped[_MOST_MESSAGE_LINES - 1] + " …"]
-    advice = f"→ {problem.next_step}" if problem.next_step else ""
+    step = with_runbook(problem.next_step, problem.reason)
+    advice = f"→ {step}" if step else ""
     steps = textwrap.wrap(advice, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
     return [*lines, *(Text(f"    {line}") for line in (*wrapped, *steps))]
 

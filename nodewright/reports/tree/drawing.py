@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodewright.reports.columns import GAP, line_of, widths_of
 from nodewright.reports.tree.branch import Branch, Mood
+from nodewright.reports.tree.runbooks import with_runbook
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -104,7 +105,8 @@ def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
 
 def _wrapped(branch: Branch, free: int) -> list[str]:
     """Message and advice in lines that are broken between words only: names and fields stay whole."""
-    parts = (branch.message, f"→ {branch.advice}" if branch.advice else "")
+    step = with_runbook(branch.advice, branch.reason)
+    parts = (branch.message, f"→ {step}" if step else "")
     paragraphs = [line for part in parts for line in part.splitlines()]
     return [
         line
