@@ -173,5 +173,7 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
 def _folded(text: str, width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415
 
-    wrapped = textwrap.wrap(text, max(width, 20), subsequent_indent=" " * 10, break_long_words=False)
+    wrapped = textwrap.wrap(
+        text, max(width, 20), subsequent_indent=" " * 10, break_long_words=False, break_on_hyphens=False
+    )
     return [Text(line) for line in wrapped]

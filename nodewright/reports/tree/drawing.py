@@ -76,7 +76,8 @@ def sentences(tree: Branch, width: int) -> list[Text]:
         folded = _folded(f"{mark}{branch.name}" + (f" — {message}" if message else ""), free)
         first = Text(prefix, "dim").append(mark, STYLES[branch.mood])
         name, dash, rest = folded[0].removeprefix(mark).partition(" — ")
-        drawn.append(first.append(name, "not dim bold" if "/" in branch.name else "not dim").append(dash + rest, "dim"))
+        is_object = "/" in branch.name and " " not in branch.name
+        drawn.append(first.append(name, "not dim bold" if is_object else "not dim").append(dash + rest, "dim"))
         drawn.extend(Text(f"{below}  {more}", "dim") for more in _rewrapped(folded[1:], width - len(below) - GAP))
     return drawn
 
