@@ -96,6 +96,7 @@ verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.crds --check
 	@$(PY) -m hack.reference --check
 	@$(PY) -m hack.features --check
+	@$(PY) -m hack.runbooks --check
 	@$(PY) -m hack.field_policy --check
 	@$(PY) -m hack.proto --check
 
@@ -104,6 +105,7 @@ generate: setup ## Write every generated file (CRDs, field tables, features)
 	@$(PY) -m hack.crds --write
 	@$(PY) -m hack.reference --write
 	@$(PY) -m hack.features --write
+	@$(PY) -m hack.runbooks --write
 	@$(PY) -m hack.field_policy --write
 
 .PHONY: proto

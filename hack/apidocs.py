@@ -138,12 +138,22 @@ def conditions_table(source: Path) -> str:
         if not isinstance(node, ast.ClassDef):
             continue
         lines += ["", f"## {str(ast.get_docstring(node)).splitlines()[0]}".rstrip("."), ""]
-        members = [(a, b) for a, b in zip(node.body, [*node.body[1:], None], strict=True) if isinstance(a, ast.Assign)]
         lines += [f"| {'Reason' if node.name.endswith('Reason') else 'Type'} | Meaning |", "|---|---|"]
-        for member, after in members:
-            meaning = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-            lines.append(f"| `{ast.literal_eval(member.value)}` | {_cell(str(meaning))} |")
+        lines += [f"| `{value}` | {_cell(meaning)} |" for value, meaning in _members(node)]
     return "\n".join([*lines[1:], ""])
+
+
+def meanings(source: Path, enumeration: str) -> dict[str, str]:
+    """By value, what the docstrings of an enumeration say of its members."""
+    classes = (node for node in ast.parse(source.read_text()).body if isinstance(node, ast.ClassDef))
+    return dict(_members(next(node for node in classes if node.name == enumeration)))
+
+
+def _members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for member, after in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(member, ast.Assign):
+            says = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            yield str(ast.literal_eval(member.value)), str(says)
 
 
 def _values(module: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from api import yamltext
 from hack.release import tree
 from hack.release.parts import ROOT, ReleaseError
 from hack.release.tree import Tree
-from nodewright.cli.installation.manifests import Choice, components, render
+from nodewright.cli.installation.manifests import BROUGHT, Choice, components, render
 
 NAMESPACE = "nodewright-system"
 _MARKS = {
@@ -59,11 +59,12 @@ def packed(files: Tree, when: int) -> bytes:
 
 def files_of(version: str) -> Tree:
     """Path in the chart → file. Raises ReleaseError where an object holds what Helm would take for a template."""
-    base = render(Choice(f"nodewright:{version}"))
+    whole = render(Choice(f"nodewright:{version}"))
+    base = [obj for obj in whole if not obj["kind"].startswith(_POLICIES)]
     deployment = next(obj for obj in base if obj["kind"] == "Deployment")
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     own_args = json.dumps(container["args"])
-    extra = additions(base, version)
+    extra = additions(whole, version) | {BROUGHT: [obj for obj in whole if obj not in base]}
     values = _values(deployment, extra)
     made = {
         "Chart.yaml": yamltext.dump(_chart(version)),
@@ -81,6 +82,8 @@ def files_of(version: str) -> Tree:
     return {path: tree.file(text) for path, text in made.items()}
 
 
+_POLICIES = "ValidatingAdmissionPolicy"
+"""What the component brings that every layout has: a value of the chart leaves it out."""
 _NOT_TEMPLATES = ("CustomResourceDefinition", "Namespace")
 """Helm puts the first in place by itself, and makes the second by --create-namespace."""
 
@@ -144,7 +147,7 @@ def _values(deployment: dict[str, Any], extra: Iterable[str]) -> dict[str, Any]:
         "replicas": deployment["spec"]["replicas"],
         "extraArgs": [],
         "resources": deployment["spec"]["template"]["spec"]["containers"][0]["resources"],
-        "components": dict.fromkeys(extra, False),
+        "components": {name: name == BROUGHT for name in sorted(extra)},
     }
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, str] = {
     "up": "Start the embedded control plane with the controllers, in the foreground",
     "down": "Stop the control plane that `nodewright up` has started",
+    "ls": "List the embedded control planes of this machine",
     "demo": "Show the main job live: create, scale, upgrade, roll and delete Machines",
     "create": "Make a cluster from files, without a management cluster",
     "delete": "Take down what `nodewright create` has made",

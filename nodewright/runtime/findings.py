@@ -1,4 +1,4 @@
-"""What the working process has found that no object of the API shows: accounts that pause, hosts without a Machine.
+"""What the working process has found that no object of the API shows: accounts that pause, quotas, lost hosts.
 
 It stands in an annotation of the Lease that the process holds and goes out with a renewal, so it costs no request and
 needs no further right; ``nodewright status`` reads it. Lists are bounded: a Lease is no database.
@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeGuard
 
 from api import names
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.refs import Obj
 from controllers.orphans.sweep import HostList, Orphan
+from providers.base.contract import Quota
 
 MOST: Final = 10
 """Accounts and hosts that are named; all are counted."""
@@ -34,11 +35,30 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """How much of a limit of an account is used."""
+
+    account: str
+    resource: str
+    used: int
+    limit: int
+    unit: str = ""
+
+    @property
+    def share(self) -> float:
+        """1.0 where nothing is left, though the limit is 0."""
+        return self.used / self.limit if self.limit else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.account} {self.resource} {self.used} of {self.limit} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """``version``: of the program. ``accounts``: providers' accounts whose calls pause or whose hosts can't be listed.
 
     ``orphans``: the first of ``orphans_in_all`` hosts that no Machine knows. ``removes``: the process removes those
-    with the mark of its cluster.
+    with the mark of its cluster. ``quotas``: those of which the largest share is used come first.
     """
 
     version: str = ""
@@ -46,6 +66,7 @@ class Findings:
     orphans: tuple[Finding, ...] = ()
     orphans_in_all: int = 0
     removes: bool = False
+    quotas: tuple[Usage, ...] = ()
 
     def annotation(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if value}, separators=(",", ":"))
@@ -55,6 +76,8 @@ class _Hosts(Protocol):
     def lists(self) -> tuple[HostList, ...]: ...
 
     def paused(self) -> Mapping[str, str]: ...
+
+    def quotas(self) -> Mapping[str, tuple[Quota, ...]]: ...
 
 
 class Finder:
@@ -82,7 +105,17 @@ class Finder:
             tuple(_of_orphan(orphan, since) for orphan, since in orphans[:MOST]),
             len(orphans),
             self.removes,
+            _usages(self._hosts.quotas()),
         ).annotation()
+
+
+def _usages(quotas: Mapping[str, Iterable[Quota]]) -> tuple[Usage, ...]:
+    found = [
+        Usage(_cut(account), _cut(each.resource), each.used, each.limit, _cut(each.unit))
+        for account, of_account in quotas.items()
+        for each in of_account
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.share, each.account, each.resource))[:MOST])
 
 
 def _of_orphan(orphan: Orphan, since: datetime) -> Finding:
@@ -99,7 +132,7 @@ def findings_of(lease: Obj) -> Findings:
     parsed = _parsed(text)
     accounts, orphans = _findings(parsed.get("accounts")), _findings(parsed.get("orphans"))
     in_all = parsed.get("orphans_in_all")
-    count = in_all if isinstance(in_all, int) and not isinstance(in_all, bool) else 0
+    count = in_all if _is_count(in_all) else 0
     version = parsed.get("version")
     return Findings(
         version if isinstance(version, str) else "",
@@ -107,12 +140,26 @@ def findings_of(lease: Obj) -> Findings:
         orphans,
         max(count, len(orphans)),
         parsed.get("removes") is True,
+        _read_usages(parsed.get("quotas")),
     )
 
 
 def _findings(listed: object) -> tuple[Finding, ...]:
     found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     return tuple(Finding(*(_text(each.get(name)) for name in ("what", "why", "since"))) for each in found[:MOST])
+
+
+def _read_usages(listed: object) -> tuple[Usage, ...]:
+    found = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return tuple(
+        Usage(_text(each.get("account")), _text(each.get("resource")), used, limit, _text(each.get("unit")))
+        for each in found[:MOST]
+        if _is_count(used := each.get("used")) and _is_count(limit := each.get("limit"))
+    )
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def since_of(finding: Finding) -> datetime | None:

@@ -244,6 +244,24 @@ class ShowsConsole(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much of one limit of an account is used. ``resource``: in the cloud's own words, such as ``cores``."""
+
+    resource: str
+    used: int
+    limit: int
+    unit: str = ""
+
+
+@runtime_checkable
+class ShowsQuotas(Protocol):
+    """A provider that can tell how much of the limits of its account is used. Optional; asked once a minute at most."""
+
+    async def quotas(self) -> tuple[Quota, ...]:
+        """Limits that are set; what is not limited is left out. Raises ``ProviderError``."""
+
+
 @runtime_checkable
 class RebindsHosts(Protocol):
     """A provider whose hosts can be handed to a Machine of another management cluster (docs/adr/0027). Optional.

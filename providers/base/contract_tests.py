@@ -42,6 +42,7 @@ from providers.base.contract import (
     RebindsHosts,
     Registration,
     ShowsConsole,
+    ShowsQuotas,
     UpdateAnswer,
     Updated,
     Versions,
@@ -247,6 +248,14 @@ class ProviderContract:
         (left,) = await asyncio.gather(provider.console(host), return_exceptions=True)
         gone = isinstance(left, ProviderError) and left.error_class is ErrorClass.NOT_FOUND
         assert gone or left == ""
+
+    async def test_quotas_say_how_much_of_a_limit_is_used(self, provider: Provider) -> None:
+        """Of providers that can tell (``ShowsQuotas``); what has no limit is left out."""
+        if not isinstance(provider, ShowsQuotas):
+            pytest.skip("it shows no quotas")
+        shown = await provider.quotas()
+        assert len({quota.resource for quota in shown}) == len(shown)
+        assert all(quota.resource and quota.used >= 0 and quota.limit >= 0 for quota in shown)
 
     # Rule 1: create is idempotent by UID
 

@@ -16,6 +16,7 @@ from providers.base.contract import (
     HostRequest,
     Problem,
     Provider,
+    Quota,
     Registration,
     SecretRef,
     Secrets,
@@ -33,6 +34,7 @@ from providers.openstack.leftovers import Leftovers, is_server
 from providers.openstack.login import Login, login_in
 from providers.openstack.lookup import Lookup
 from providers.openstack.paths import one_of
+from providers.openstack.quotas import quotas_of
 from providers.openstack.session import COMPUTE, Connect, Session, connect
 from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
@@ -131,6 +133,9 @@ class OpenStackProvider:
         answer = await self._tools.requests.change(COMPUTE, "POST", one_of("servers", host.id, "action"), body)
         output = answer.get("output")
         return output[-LONGEST_CONSOLE:] if isinstance(output, str) else ""
+
+    async def quotas(self) -> tuple[Quota, ...]:
+        return await quotas_of(self._tools.requests)
 
     async def _missing_secret(self, path: str, name: str) -> tuple[Problem, ...]:
         try:

@@ -16,6 +16,7 @@ from providers.base.contract import (
     HostRequest,
     Problem,
     Provider,
+    Quota,
     Registration,
     Shape,
     UpdateAnswer,
@@ -103,6 +104,12 @@ class SimulatedProvider:
         await self._travel()
         found = next((each for each in self._world.hosts() if each.machine_uid == host.machine_uid), None)
         return f"simulated host {found.name} is {found.state}\n" if found is not None else ""
+
+    async def quotas(self) -> tuple[Quota, ...]:
+        await self._travel()
+        (hosts, cpus), limits = self._world.used(), self._world.settings.quota
+        counted = (("hosts", hosts, limits.hosts), ("cpus", cpus, limits.cpus))
+        return tuple(Quota(resource, used, limit) for resource, used, limit in counted if limit is not None)
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)

@@ -161,6 +161,11 @@ class World:
     def host(self, machine_uid: str) -> SimulatedHost | None:
         return self._of(machine_uid)
 
+    def used(self) -> tuple[int, int]:
+        """Hosts and their cpus, as the quota counts them."""
+        self._purge()
+        return len(self._hosts), self._cpus
+
     def hosts(self) -> tuple[Host, ...]:
         """Every host as it is, whatever the cloud's API would say now."""
         self._purge()

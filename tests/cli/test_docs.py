@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -14,6 +16,7 @@ from nodewright.runtime.wiring import on_request, reconcilers
 
 PAGE = Path("docs/cli.md").read_text()
 SHARED = {"--help", "-h"}
+OF_KUBECTL = ("-n", "-A", "-l", "-f", "-o")
 
 
 def section(name: str) -> str:
@@ -59,3 +62,25 @@ def test_every_exit_code_is_documented() -> None:
     codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
     table = section("For all commands")
     assert {code for code in codes if f"| {code} |" not in table} == set()
+
+
+def leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", {})
+    for word, each in below.items():
+        yield from leaves(f"{name} {word}", each)
+    if not below:
+        yield name, command
+
+
+def test_the_table_of_kubectls_flags_is_that_of_the_parser() -> None:
+    flags: dict[str, set[str]] = {}
+    for name in COMMANDS:
+        top = typer.main.get_command(build_app([name])).commands[name]  # type: ignore[attr-defined]
+        for title, command in leaves(name, top):
+            flags[title] = {option for each in command.params for option in each.opts} & set(OF_KUBECTL)
+    documented = {}
+    for line in section("For all commands").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 1 + len(OF_KUBECTL) and cells[0].startswith("`"):
+            documented[cells[0].strip("`")] = {flag for flag, cell in zip(OF_KUBECTL, cells[1:], strict=True) if cell}
+    assert documented == {title: found for title, found in flags.items() if found}

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from api import names
+from controllers.autoscaler.explaining import explain_pod
 from controllers.kernel.refs import CLUSTER
+from nodewright.cli.commands.autoscaler import as_branch
+from nodewright.cli.rollout.history import Revision
+from nodewright.cli.rollout.showing import lines as history_lines
+from nodewright.cli.running_autoscaler import running
 from nodewright.cli.screen import printable
 from nodewright.reports.fleet.showing import as_lines
 from nodewright.reports.timeline.entries import Entry, Source
@@ -20,10 +25,13 @@ from nodewright.reports.tree.branch import Branch
 from nodewright.reports.tree.builder import shown_once
 from nodewright.reports.tree.drawing import lines, sentences
 from tests.builders import NOW, cluster
+from tests.cli.test_running_autoscaler import PLAIN, lease, published
 from tests.cli.test_situations import SITUATIONS
 from tests.cli.test_status import fleet_of, healthy
 from tests.cli.test_tree import of_three, tree_of
 from tests.cli.test_tree_of_deletions import blocked_deployment
+from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.town import observed_of
 
 GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (60, 80, 120, 200)
@@ -81,6 +89,26 @@ def logs_of_a_machine(width: int) -> str:
     return texts(line for entry in entries for line in timeline_lines(entry, width))
 
 
+def explain_of_a_pod(width: int) -> str:
+    """A pod that no group helps, and the autoscaler that runs."""
+    fleet = Fleet()
+    for name, cpu in (("web", "4"), ("small", "1")):
+        fleet.group(name, 0, 3, cpu=cpu)
+    fleet.pod("huge", cpu="4500m")
+    answer = explain_pod(observed_of(fleet), fleet.pods["huge"])
+    found = running(published(), [lease()], PLAIN, NOW)
+    return texts(line for tree in (answer, found.description) for line in sentences(as_branch(tree), width))
+
+
+def rollout_history(width: int) -> str:
+    cause = "kubelets of July, for the hole in the runtime: kubectl apply --filename=workers.yaml by ops@example.com"
+    known = [
+        Revision(1, "workers-7dxxlkrr", 0, "v1.34.1", "", "in force instead", {}),
+        Revision(2, "workers-2fnw64cj", 3, "v1.34.2", cause, "failed, taken back", {}),
+    ]
+    return texts(history_lines(known, width))
+
+
 SCREENS: dict[str, Callable[[int], str]] = {
     "status-quiet": status_of_a_quiet_fleet,
     "status-trouble": status_of_trouble,
@@ -88,6 +116,8 @@ SCREENS: dict[str, Callable[[int], str]] = {
     "describe-blocked-drain": describe_a_blocked_drain,
     "plan": plan_of_a_set,
     "logs": logs_of_a_machine,
+    "explain": explain_of_a_pod,
+    "history": rollout_history,
 }
 
 

@@ -207,5 +207,9 @@ def test_rows_fit_the_screen() -> None:
     pool = read({"metadata": {"name": "racks"}, "spec": spec, "status": status})
     assert max(line.cell_len for line in pools_lines([pool])) <= 80
     assert "docs/providers/ssh.md" in str(pools_lines([])[0])
+    here, there = ({**pool.object, "metadata": {"name": "racks", "namespace": name}} for name in ("a", "b"))
+    rows = [str(line).split()[:3] for line in pools_lines([read(here), read(there)], namespaces=True)]
+    assert rows[:2] == [["NAMESPACE", "POOL", "HOST"], ["a", "racks", "rack-0"]]
+    assert rows[-1] == ["b", "racks", "rack-2"]
     checked = Checked("rack-0", "10.0.0.1:22", "debian 12 x86_64", (Finding("its clock is 300 s ahead", "set it"),))
     assert max(line.cell_len for line in checked_lines([checked])) <= 80

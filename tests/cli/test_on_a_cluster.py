@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from api.kinds import KINDS, OTHERS
 from hack.program import Kubectl, Up
@@ -42,6 +43,31 @@ def test_describe_shows_the_whole_cluster_and_that_all_is_well(at_work: Kubectl)
     assert "MachineDeployment/workers" in shown.stdout
     assert "3/3 ready" in shown.stdout
     assert shown.stdout.count("─Node/") == 3
+
+
+def test_describe_of_a_selector_shows_all_that_match(at_work: Kubectl) -> None:
+    way = ("--kubeconfig", str(at_work.kubeconfig))
+    shown = nodewright("describe", "ms", "-A", *way)
+    assert shown.returncode == 0, shown.stderr
+    assert "MachineSet/workers-" in shown.stdout
+    some = nodewright("describe", "machines", "-l", "cluster.k8s.io/cluster-name=demo", "-o", "json", *way)
+    items = json.loads(some.stdout)["items"]
+    assert [item["namespace"] for item in items] == ["default"] * 3
+    assert len({item["object"]["name"] for item in items}) == 3
+    none = nodewright("describe", "machines", "-l", "pool=none", *way)
+    assert none.returncode == 1
+    assert "3 have other labels" in none.stderr
+    for wrong in (("md", "workers", "-A"), ("md", "-l", "a in b"), ("md",)):
+        assert nodewright("describe", *wrong, *way).returncode == 2
+
+
+def test_plan_of_a_namespace_shows_no_other(at_work: Kubectl) -> None:
+    way = ("-o", "yaml", "--kubeconfig", str(at_work.kubeconfig))
+    names = [
+        {each["namespace"] for each in yaml.safe_load(nodewright("plan", *some, *way).stdout)["objects"]} - {""}
+        for some in ((), ("-n", "elsewhere"), ("-n", "elsewhere", "-A"))
+    ]
+    assert names == [{"default"}, set(), {"default"}]
 
 
 def test_describe_of_something_that_is_not_there_says_what_is(at_work: Kubectl) -> None:

@@ -12,6 +12,7 @@ from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.rollout.history import one_of, revisions, to_return_to, undo
 from nodewright.cli.rollout.naming import name_of
 from nodewright.cli.rollout.rollout_status import rollout_status
+from nodewright.cli.rollout.showing import lines as history_lines
 from tests.builders import World, machine_deployment
 from tests.builders.loop import reconcile_once, settle
 from tests.controllers.machinedeployment.test_rollback import BROKEN, rolled
@@ -113,6 +114,13 @@ class TestHistory:
         world = rolled(BROKEN)
         found = revisions(deployment_of(world), world.all(MACHINE_SET))
         assert {one.kubelet: one.remark for one in found} == {OLD: "in force instead", BROKEN: "failed, taken back"}
+
+    def test_without_causes_the_columns_fit_a_terminal_of_eighty(self) -> None:
+        world = rolled(BROKEN)
+        head, first, second = history_lines(revisions(deployment_of(world), world.all(MACHINE_SET)), 80)
+        assert str(head).split()[-2:] == ["REMARK", "CHANGE-CAUSE"]
+        assert str(first).split()[3:] == [BROKEN, "failed,", "taken", "back", "-"]
+        assert str(second).split()[3:] == [OLD, "in", "force", "instead", "-"]
 
     def test_a_number_that_is_not_there_is_refused_with_those_that_are(self) -> None:
         world = a_world(OLD, NEW)

@@ -16,6 +16,7 @@ from nodewright.reports.fleet.summary import TOPS, Fleet, Platform, summarize
 from nodewright.reports.tree.serving import Ended, Serving, ended
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.claims import Claim, Holder
+from nodewright.runtime.findings import Findings, Usage
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
 
 ALL = ("cluster", "machinedeployment", "machineset", "machine", "machinehealthcheck", "machineclass")
@@ -90,6 +91,23 @@ def test_programs_get_every_problem() -> None:
     assert value["machines"] == {"failed": 1}
     assert [each["object"] for each in value["problems"]] == ["Machine/p"]
     assert value["servedBy"][0]["holder"] == "nodewright run"
+
+
+def test_the_fullest_quotas_are_named_and_programs_get_all() -> None:
+    usages = (
+        *(Usage("openstack/prod", f"r{n}", n, 10) for n in range(5)),
+        Usage("openstack/prod", "ram", 9, 10, "GiB"),
+    )
+    serving = replace(LEADER, findings=Findings(quotas=usages))
+    fleet = fleet_of(*healthy(), serving=(serving, serving))
+    assert fleet.problems == (), "a limit that is nearly reached is no problem yet"
+    text = " ".join(text_of(fleet).split())
+    assert "Quotas openstack/prod ram 9 of 10 GiB, openstack/prod r4 4 of 10, " in text
+    assert "openstack/prod r2 2 of 10, 2 more ✔" in text
+    first, *rest = as_value(fleet)["quotas"]
+    assert first == {"account": "openstack/prod", "resource": "ram", "used": 9, "limit": 10, "unit": "GiB"}
+    assert len(rest) == 5, "each once, though two processes say it"
+    assert "Quotas" not in text_of(fleet_of(*healthy()))
 
 
 def test_what_nobody_serves_is_one_line_for_a_kind() -> None:

@@ -185,6 +185,21 @@ def test_a_file_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture
     assert "/no/such/file.yaml: No such file or directory" in capsys.readouterr().err
 
 
+def test_files_may_be_named_as_for_kubectl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, wrong = tmp_path / "good.yaml", tmp_path / "wrong.yaml"
+    good.write_text(GOOD)
+    wrong.write_text(GOOD.replace("name: web", "name: other").replace("replicas: 3", "replicas: -1"))
+    assert run(["validate", "-f", str(good)]) == 0
+    assert run(["validate", str(good), "-f", str(wrong)]) == 1
+    assert "2 objects checked" in capsys.readouterr().err
+    assert run(["validate"]) == 2
+    assert "no file is named" in capsys.readouterr().err
+    assert run(["convert", "-q", "-f", str(good)]) == 0
+    assert capsys.readouterr().out == GOOD
+    assert run(["convert"]) == 2
+    assert run(["plan", "-f", str(good)]) == 0
+
+
 def test_an_empty_folder_is_a_usage_error(tmp_path: Path) -> None:
     assert run(["validate", str(tmp_path)]) == 2
 

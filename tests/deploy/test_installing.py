@@ -7,16 +7,20 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from controllers.kernel.refs import Key, Kind
 from hack.program import Kubectl
 from hack.realplane import RealPlane
 from nodewright.cli.exits import CliError
 from nodewright.cli.installation import manifests
+from nodewright.cli.installation.applying import How, put
 from nodewright.cli.installation.kinds import KINDS
-from nodewright.cli.installation.manifests import PART_OF, Choice, components, render
+from nodewright.cli.installation.manifests import BROUGHT, PART_OF, Choice, components, render
+from nodewright.runtime.kube.errors import ApiError
 from tests.cli.processes import nodewright
 from tests.docs.pages import ROOT
 from tests.realplane import AS_EMBEDDED, REAL, require
@@ -72,8 +76,40 @@ def test_every_component_renders(kubectl_binary: Path, component: str) -> None:
     both = {"webhook-cert-manager": ("webhook", "webhook-cert-manager")}.get(component, (component,))
     kinds = {(kind.api_version, kind.name) for kind in KINDS}
     objects = render(Choice(IMAGE, components=both))
-    assert len(objects) > len(render(Choice(IMAGE))) or component in {"webhook-cert-manager"}
+    assert len(objects) > len(render(Choice(IMAGE))) or component in {"webhook-cert-manager", BROUGHT}
     assert {(o["apiVersion"], o["kind"]) for o in objects} <= kinds
+
+
+class Older:
+    """An API server without ValidatingAdmissionPolicies, and without anything else either."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    async def get(self, kind: Kind, _key: Key) -> dict[str, Any]:
+        raise ApiError(404, "NotFound", f"no {kind.plural}")
+
+    async def apply(self, kind: Kind, _key: Key, obj: dict[str, Any], **_how: bool) -> dict[str, Any]:
+        if kind.name.startswith("ValidatingAdmissionPolicy"):
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        self.made.append(kind.name)
+        return obj
+
+
+async def test_an_older_api_server_gets_all_but_the_policies(
+    kubectl_binary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = Older()
+    objects = [obj for obj in render(Choice(IMAGE)) if obj["kind"] != "CustomResourceDefinition"]
+    await put(server, objects, How(dry_run=False, force=False, wait_seconds=0))  # type: ignore[arg-type]
+    assert "Deployment" in server.made
+    assert not [name for name in server.made if name.startswith("ValidatingAdmissionPolicy")]
+    shown = capsys.readouterr().out
+    assert "nodewright-machine-fields left out: the API server has no such policies" in shown
+
+
+def test_the_component_that_is_there_already_may_be_named(kubectl_binary: Path) -> None:
+    assert render(Choice(IMAGE, components=(BROUGHT,))) == render(Choice(IMAGE))
 
 
 def test_a_digest_may_name_the_image(kubectl_binary: Path) -> None:

@@ -23,7 +23,7 @@ from tests.docs.pages import ROOT
 pytestmark = pytest.mark.kubectl
 
 BASES = ("base", "split")
-NOT_EMBEDDED = {"NetworkPolicy"}
+NOT_EMBEDDED = {"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 """Kinds that the embedded control plane does not serve; the real server is asked in ``test_on_a_real_server``."""
 TRY_OUT = """
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -134,6 +134,15 @@ def test_every_controller_runs_once_under_an_account_with_its_role(docs: Docs) -
         assert _roles_of(docs, account, "RoleBinding") == {"nodewright-leader-election"}
         running += [reconciler.name for reconciler in reconcilers]
     assert sorted(running) == sorted(reconciler.name for reconciler in reconcilers_named("*"))
+
+
+def test_an_api_server_warns_of_misspelt_fields_by_default(docs: Docs) -> None:
+    policies = yaml.safe_load_all((ROOT / "deploy/components/unknown-fields/policies.yaml").read_text())
+    brought = [doc for doc in docs if doc["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert sorted((doc["kind"], doc["metadata"]["name"]) for doc in brought) == sorted(
+        (doc["kind"], doc["metadata"]["name"]) for doc in policies
+    )
+    assert [doc["metadata"]["name"] for doc in brought if "namespace" in doc["metadata"]] == []
 
 
 def test_the_component_for_trying_out_turns_kubelets_on_in_one_replica(kustomize: Kubectl, tmp_path: Path) -> None:

@@ -16,11 +16,13 @@ from providers.base.contract import (
     InProgress,
     NeedsDrain,
     NeedsReplacement,
+    Quota,
     Updated,
     Versions,
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.simulated.config import API_VERSION, KIND, Cloud
+from providers.simulated.provider import SimulatedProvider
 from providers.simulated.world import World
 from tests.providers.clocks import Clock
 
@@ -275,3 +277,12 @@ def test_a_wrong_config_names_the_field_and_repeats_no_value() -> None:
     assert error.error_class is ErrorClass.INVALID_CONFIGURATION
     assert error.message.startswith("cpus: ")
     assert "hunter2" not in error.message
+
+
+async def test_quotas_count_what_creation_is_refused_by() -> None:
+    cloud = world(quota={"cpus": 12})
+    provider = SimulatedProvider(cloud)
+    assert await provider.quotas() == (Quota("cpus", 0, 12),)
+    cloud.create(request(cpus=8))
+    assert await provider.quotas() == (Quota("cpus", 8, 12),)
+    assert "cpus: 8 of 12" in refused(lambda: cloud.create(request(2, cpus=8))).message

@@ -189,4 +189,6 @@ def test_no_json_makes_a_report_fail(data: st.DataObject) -> None:
     board(objects[MACHINE], NOW)
     accounts(objects[MACHINE], Gauges())
     sizes([(MACHINE_DEPLOYMENT, each) for each in objects[MACHINE_DEPLOYMENT]], objects[MACHINE])
-    rollouts(objects[MACHINE_DEPLOYMENT], FakeView(*objects[MACHINE_SET]))
+    # A view knows what it was asked for, whatever an object says of its kind.
+    sets = ({**each, "kind": MACHINE_SET.name} for each in objects[MACHINE_SET])
+    rollouts(objects[MACHINE_DEPLOYMENT], FakeView(*sets))

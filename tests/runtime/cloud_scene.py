@@ -19,6 +19,7 @@ from providers.base.contract import (
     HostRequest,
     HostState,
     Problem,
+    Quota,
     Registration,
     Shape,
     UpdateAnswer,
@@ -47,6 +48,7 @@ class FakeCloud:
         self.born = HostState.RUNNING
         self.printed = ""
         """What every host's console shows."""
+        self.limits: tuple[Quota, ...] = ()
 
     async def _call(self, name: str, what: str = "") -> None:
         self.calls.append(f"{name} {what}".strip())
@@ -88,6 +90,10 @@ class FakeCloud:
     async def console(self, host: Host) -> str:
         await self._call("console", host.machine_uid)
         return self.printed
+
+    async def quotas(self) -> tuple[Quota, ...]:
+        await self._call("quotas")
+        return self.limits
 
     async def validate(self, config: Mapping[str, Any]) -> tuple[Problem, ...]:
         """``lacks`` says what is missing; it is counted apart, since it goes on beside everything else."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from api.names import LEASE_FINDINGS_ANNOTATION
 from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.findings import MOST, MOST_TEXT, Finder, Findings, findings_of
-from providers.base.contract import Host, HostState
+from providers.base.contract import Host, HostState, Quota
 from tests.builders import NOW, hostile
 
 
@@ -24,6 +24,9 @@ class Accounts:
 
     def paused(self) -> dict[str, str]:
         return self.pauses
+
+    def quotas(self) -> dict[str, tuple[Quota, ...]]:
+        return {}
 
 
 def lease(text: object) -> Any:
@@ -86,5 +89,8 @@ def test_any_annotation_can_be_read(value: Any) -> None:
 def test_any_json_in_the_annotation_can_be_read(value: Any) -> None:
     import json  # noqa: PLC0415
 
-    found = findings_of(lease(json.dumps({"accounts": value, "orphans": [value], "orphans_in_all": value})))
+    found = findings_of(
+        lease(json.dumps({"accounts": value, "orphans": [value], "orphans_in_all": value, "quotas": [value]}))
+    )
+    assert all(usage.share >= 0 for usage in found.quotas)
     assert all(len(one.why) <= MOST_TEXT for one in (*found.accounts, *found.orphans))

@@ -15,7 +15,6 @@ from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.running_autoscaler import Given, read_running, reader_of
-from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.refusing import Answer
     from controllers.kernel.refs import Key, Obj
     from controllers.kernel.view import View
+    from nodewright.reports.tree.branch import Branch
 
 HELP = """Ask the autoscaler, or let it scale the node groups of a provider outside.
 
@@ -70,23 +70,26 @@ def explain(  # noqa: PLR0913  (one parameter per option)
 
     Without options of the autoscaler it takes those that the running one published.
     """
-    from nodewright.reports.tree.branch import Branch  # noqa: PLC0415
-    from nodewright.reports.tree.drawing import rows  # noqa: PLC0415
+    from nodewright.cli.screen import console  # noqa: PLC0415
+    from nodewright.reports.tree.drawing import sentences  # noqa: PLC0415
     from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "pod/web-0")
     given = Given(options_of(autoscaler), tells_where_alone(autoscaler))
     answer, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
-
-    def branch(one: Answer) -> Branch:
-        return Branch(one.text, children=tuple(map(branch, one.below)))
-
     if output is not Output.TEXT:
-        show({**branch_value(branch(answer)), "autoscaler": branch_value(branch(running))}, output)
+        show({**branch_value(as_branch(answer)), "autoscaler": branch_value(as_branch(running))}, output)
         return
+    out = console()
     for tree in (answer, running):
-        for prefix, line in rows(branch(tree)):
-            say(f"{prefix}{line.name}")
+        for line in sentences(as_branch(tree), out.width):
+            out.print(line, soft_wrap=True)
+
+
+def as_branch(answer: Answer) -> Branch:
+    from nodewright.reports.tree.branch import Branch  # noqa: PLC0415
+
+    return Branch(answer.text, children=tuple(map(as_branch, answer.below)))
 
 
 def _kind_of(word: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nodewright.cli.choosing import Files, some_files
 from nodewright.cli.exits import FAILED
 from nodewright.cli.screen import say, write
 
@@ -26,14 +27,17 @@ class Target(StrEnum):
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")
+    ] = None,
+    filenames: Files = None,
     to: Annotated[Target, typer.Option("--to", help="The field to move configurations to.")] = Target.PROVIDER_CONFIG,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only, no remarks and no summary.")] = False,
 ) -> None:
     from nodewright.cli.commands.validate import texts  # noqa: PLC0415
     from nodewright.cli.manifests.rewriting import joined, rewrite  # noqa: PLC0415
 
-    done = [rewrite(name, text, to.value) for name, text in texts(files)]
+    done = [rewrite(name, text, to.value) for name, text in texts(some_files(files, filenames))]
     for part in joined([result.text for result in done]):
         write(part)
     faults = [fault for result in done for fault in result.faults]

@@ -10,6 +10,7 @@ import typer
 
 from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import completing
+from nodewright.cli.choosing import AllNamespaces, Labels, selector_of
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
@@ -19,7 +20,9 @@ from nodewright.reports.tree.branch import Branch, wrong
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from controllers.kernel.refs import Kind
+    from api.selectors import Selector
+    from controllers.kernel.refs import Kind, Obj
+    from controllers.kernel.view import View
     from nodewright.runtime.cache.cache import Cache
     from nodewright.runtime.kube.client import KubeClient
 
@@ -44,11 +47,25 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
+    """``name`` "": all objects of the kind that ``selector`` matches, ``everywhere`` or in one namespace."""
+
     kind: Kind
     name: str
     namespace: str | None
+    everywhere: bool
+    selector: Selector
     every_condition: bool
     every_machine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """``leases``: those of the controllers, or why they can't be read."""
+
+    cache: Cache
+    view: View
+    events: list[dict[str, Any]]
+    leases: list[dict[str, Any]] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,7 @@ class _Drawn:
     serving: Branch
     warnings: Branch | None
     now: datetime
+    namespace: str
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
@@ -73,6 +91,8 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.", autocompletion=completing.names(KINDS)),
     ] = None,
     namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    labels: Labels = "",
     all_conditions: Annotated[
         bool, typer.Option("--all-conditions", help="Also conditions that are as they should be.")
     ] = False,
@@ -83,34 +103,48 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
+    many = name is None and "/" not in kind and (all_namespaces or bool(labels))
+    kind, name = (kind, "") if many else one_object(kind, name, "md/workers")
+    if not many and (all_namespaces or labels):
+        raise CliError("-A and -l are for all objects of a kind", "Leave the name out, or -A and -l", USAGE)
+    objects = (kind_of(kind), name, namespace, all_namespaces, selector_of(labels))
+    wanted = Wanted(*objects, every_condition=all_conditions, every_machine=all_machines)
+    drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
+    if output is Output.TEXT:
+        _print(drawn)
+    else:
+        values = [_value(each) for each in drawn]
+        show({"items": values} if many else values[0], output)
+    if any(wrong(each.tree) or wrong(each.serving) for each in drawn):
+        raise typer.Exit(FAILED)
+
+
+def _value(drawn: _Drawn) -> dict[str, Any]:
+    from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
+
+    parts = {"object": drawn.tree, "servedBy": drawn.serving, "latestWarnings": drawn.warnings}
+    named = {name: branch_value(part) for name, part in parts.items() if part is not None}
+    return {"namespace": drawn.namespace, **named}
+
+
+def _print(drawn: list[_Drawn]) -> None:
+    """One below the other; a namespace is named where there are several objects."""
     from rich.text import Text  # noqa: PLC0415
 
     from nodewright.cli.screen import console  # noqa: PLC0415
     from nodewright.reports.tree.builder import shown_once  # noqa: PLC0415
     from nodewright.reports.tree.drawing import lines  # noqa: PLC0415
-    from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
-    kind, name = one_object(kind, name, "md/workers")
-    wanted = Wanted(kind_of(kind), name, namespace, all_conditions, all_machines)
-    drawn = asyncio.run(_describe(Target(kubeconfig, context), wanted))
-    if output is not Output.TEXT:
-        parts = {"object": drawn.tree, "servedBy": drawn.serving, "latestWarnings": drawn.warnings}
-        show({name: branch_value(part) for name, part in parts.items() if part is not None}, output)
-        _exit(drawn)
-        return
     out = console()
-    shown = lines(shown_once(drawn.tree), drawn.now, out.width)
-    shown += [Text(), *lines(drawn.serving, drawn.now, out.width)]
-    if drawn.warnings is not None:
-        shown += [Text(), *lines(drawn.warnings, drawn.now, out.width)]
-    for line in shown:
-        out.print(line, soft_wrap=True)
-    _exit(drawn)
-
-
-def _exit(drawn: _Drawn) -> None:
-    if wrong(drawn.tree) or wrong(drawn.serving):
-        raise typer.Exit(FAILED)
+    for number, each in enumerate(drawn):
+        shown = [Text()] if number else []
+        shown += [Text(f"Namespace {each.namespace}", "bold")] if len(drawn) > 1 else []
+        shown += lines(shown_once(each.tree), each.now, out.width)
+        shown += [Text(), *lines(each.serving, each.now, out.width)]
+        if each.warnings is not None:
+            shown += [Text(), *lines(each.warnings, each.now, out.width)]
+        for line in shown:
+            out.print(line, soft_wrap=True)
 
 
 def kind_of(word: str) -> Kind:
@@ -125,36 +159,64 @@ def kind_of(word: str) -> Kind:
     raise CliError(f'can\'t describe a "{word}"', f"Kinds: {', '.join(words[0] for words in KINDS.values())}", USAGE)
 
 
-async def _describe(target: Target, wanted: Wanted) -> _Drawn:
-    from controllers.kernel.refs import EVENT, Key, uid_of  # noqa: PLC0415
+async def _describe(target: Target, wanted: Wanted) -> list[_Drawn]:
+    """Raises CliError where there is no such object."""
+    from controllers.kernel.refs import EVENT  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, read_cluster  # noqa: PLC0415
+
+    connection = await connect(target)
+    namespace = "" if wanted.everywhere else wanted.namespace or connection.namespace
+    async with client_of(connection) as client:
+        cache = await read_cluster(client)
+        found = _found(cache, wanted, namespace)
+        events = (await client.list_page(EVENT, limit=MOST_EVENTS, namespace=namespace)).items
+        leases = await leases_of(client)
+    read = _Read(cache, now_view(cache), events, leases)
+    return [_draw(read, wanted, obj) for obj in found]
+
+
+def _found(cache: Cache, wanted: Wanted, namespace: str) -> list[Obj]:
+    """Raises CliError where there is none."""
+    from controllers.kernel.refs import key_of, labels_of  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
+
+    there = [obj for obj in objects_of(cache, wanted.kind) if namespace in {"", key_of(obj).namespace}]
+    found = [obj for obj in there if wanted.name in {"", key_of(obj).name} and wanted.selector.matches(labels_of(obj))]
+    if found:
+        return sorted(found, key=key_of)
+    names = sorted(key_of(obj).name for obj in there)
+    title = f"{wanted.kind.name} {namespace}/{wanted.name}"
+    if wanted.name:
+        hint = f"There are: {', '.join(names[:10])}" if names else f"There is none in namespace {namespace}; try -n"
+        raise CliError(f"{title} does not exist", hint)
+    where = f"in namespace {namespace}" if namespace else "in any namespace"
+    hint = f"{len(names)} have other labels" if names else "See `kubectl get`, or look elsewhere with -n or -A"
+    raise CliError(f"there is no such {wanted.kind.name} {where}", hint)
+
+
+def _draw(read: _Read, wanted: Wanted, obj: Obj) -> _Drawn:
+    from controllers.kernel.refs import key_of, uid_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import KINDS as KINDS_READ  # noqa: PLC0415
-    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
     from nodewright.reports.tree.builder import DisplayOptions, grow  # noqa: PLC0415
     from nodewright.reports.tree.serving import not_known, served_in  # noqa: PLC0415
     from nodewright.reports.tree.warnings import latest  # noqa: PLC0415
 
-    connection = await connect(target)
-    namespace = wanted.namespace or connection.namespace
-    async with client_of(connection) as client:
-        cache = await read_cluster(client)
-        events = (await client.list_page(EVENT, limit=MOST_EVENTS, namespace=namespace)).items
-        leases = await leases_of(client)
-    view = now_view(cache)
-    obj = view.get(wanted.kind, Key(namespace, wanted.name))
-    if obj is None:
-        raise _missing(cache, wanted, namespace)
+    namespace, view = key_of(obj).namespace, read.view
     tree = grow(wanted.kind, obj, view, DisplayOptions(wanted.every_condition, wanted.every_machine))
     everything = grow(wanted.kind, obj, view, DisplayOptions(every_machine=True))
     uids = {
         f"{kind.name}/{each['metadata']['name']}": uid_of(each)
         for kind in KINDS_READ
-        for each in objects_of(cache, kind)
+        for each in objects_of(read.cache, kind)
         if each["metadata"].get("namespace", namespace) == namespace
     }
+    events = [event for event in read.events if event["metadata"].get("namespace") == namespace]
     warnings = latest(events, everything, namespace, uids)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None
+    leases = read.leases
     serving = not_known(leases) if isinstance(leases, str) else served_in(leases, view.now, wanted.kind, obj)
-    return _Drawn(tree, serving, under, view.now)
+    return _Drawn(tree, serving, under, view.now, namespace)
 
 
 async def leases_of(client: KubeClient) -> list[dict[str, Any]] | str:
@@ -166,12 +228,3 @@ async def leases_of(client: KubeClient) -> list[dict[str, Any]] | str:
         return (await client.list_page(LEASE, 0, namespace=SYSTEM_NAMESPACE)).items
     except ApiError as error:
         return error.message
-
-
-def _missing(cache: Cache, wanted: Wanted, namespace: str) -> CliError:
-    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
-
-    objects = objects_of(cache, wanted.kind)
-    there = sorted(str(o["metadata"]["name"]) for o in objects if o["metadata"].get("namespace") == namespace)
-    hint = f"There are: {', '.join(there[:10])}" if there else f"There is none in namespace {namespace}; try -n"
-    return CliError(f"{wanted.kind.name} {namespace}/{wanted.name} does not exist", hint)

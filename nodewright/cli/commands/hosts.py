@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli.choosing import AllNamespaces
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.help import Command
@@ -64,21 +65,25 @@ def list_(
     pool: Annotated[str | None, typer.Argument(metavar="[POOL]", help="Only this SSHHostPool.")] = None,
     output: OutputOption = Output.TEXT,
     namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Show the hosts as the controllers saw them last: state, Machine, and why one can't be had."""
 
+    if pool and all_namespaces:
+        raise CliError("a pool is in one namespace", "Leave out -A, or the name of the pool", USAGE)
+
     async def act(at: _At) -> None:
         from nodewright.cli.hosts.pools import pools  # noqa: PLC0415
         from nodewright.cli.hosts.showing import pools_lines, pools_value  # noqa: PLC0415
 
-        found = [await at.pool(pool)] if pool else await pools(at.client, at.namespace)
+        found = [await at.pool(pool)] if pool else await pools(at.client, "" if all_namespaces else at.namespace)
         if output is not Output.TEXT:
             show(pools_value(found), output)
             return
         out = console()
-        for line in pools_lines(found):
+        for line in pools_lines(found, namespaces=all_namespaces):
             out.print(line, soft_wrap=True)
 
     _run(Target(kubeconfig, context), namespace, act)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli.choosing import AllNamespaces, Files, files_of
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
-from nodewright.cli.options import Context, Kubeconfig
+from nodewright.cli.options import Context, Kubeconfig, Namespace
 from nodewright.cli.screen import say
+from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from nodewright.cli.dryrun.foresee import Prospect
@@ -28,19 +28,15 @@ an object can't go on; 2: wrong usage.
 """
 
 
-class Output(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     objects: tuple[Mapping[str, Any], ...]
     target: Target | None
-    namespace: str
+    namespace: str | None
+    """Of objects that name none; None: that of the kubeconfig's context, or "default"."""
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="Manifests to apply on paper; - is standard input.")
     ] = None,
@@ -50,19 +46,24 @@ def command(
     everything: Annotated[
         bool, typer.Option("--all", help="Also status writes, events and notes; no grouping.")
     ] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    filenames: Files = None,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    objects = _checked(files or [])
-    on_live = not files or live or kubeconfig is not None or context is not None
+    objects = _checked(files_of(files, filenames))
+    on_live = not objects or live or kubeconfig is not None or context is not None
     target = Target(kubeconfig, context) if on_live else None
-    prospects = asyncio.run(_foresee(_Inputs(objects, target, "default")))
+    shown = None if all_namespaces else namespace
+    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace)))
+    prospects = [each for each in prospects if shown is None or each.key.namespace in {shown, ""}]
     title = _title(objects, on_live)
-    if output is Output.JSON:
+    if output is not Output.TEXT:
         from nodewright.cli.dryrun.showing import as_data  # noqa: PLC0415
 
-        say(json.dumps({"title": title, "objects": as_data(prospects)}, indent=2))
+        show({"title": title, "objects": as_data(prospects)}, output)
     else:
         _print(prospects, title, everything)
     if any(prospect.failed for prospect in prospects):
@@ -107,14 +108,14 @@ async def _foresee(ask: _Inputs) -> list[Prospect]:
 
     reconcilers = (on_request()["controlplane"](), *every_reconciler())
     kinds = kinds_of(reconcilers)
-    namespace = ask.namespace
+    namespace = ask.namespace or "default"
     if ask.target is None:
         cache = _empty(Cache(kinds))
     else:
         from nodewright.cli.cluster.snapshot import read_cluster  # noqa: PLC0415
 
         connection = await connect(ask.target)
-        namespace = connection.namespace
+        namespace = ask.namespace or connection.namespace
         async with client_of(connection) as client:
             cache = await read_cluster(client, kinds)
     in_memory = InMemoryCluster(cache)

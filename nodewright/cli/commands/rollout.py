@@ -234,20 +234,12 @@ async def _follow(found: Deployment, following: Following) -> None:
 
 
 def _list(known: list[Revision]) -> None:
-    from rich.text import Text  # noqa: PLC0415
-
+    from nodewright.cli.rollout.showing import lines  # noqa: PLC0415
     from nodewright.cli.screen import console  # noqa: PLC0415
-    from nodewright.reports.columns import aligned  # noqa: PLC0415
 
-    head = [
-        Text(title, "bold") for title in ("REVISION", "MACHINESET", "MACHINES", "KUBELET", "REMARK", "CHANGE-CAUSE")
-    ]
-    rows = [
-        [str(one.number), one.machine_set, str(one.machines), one.kubelet, one.remark or "-", one.cause or "-"]
-        for one in known
-    ]
-    for line in aligned([head, *([Text(cell) for cell in row] for row in rows)]):
-        console().print(line, soft_wrap=True)
+    out = console()
+    for line in lines(known, out.width):
+        out.print(line, soft_wrap=True)
 
 
 def _show(revision: Revision) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodewright.cli.choosing import AllNamespaces
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.commands.describe import leases_of
 from nodewright.cli.exits import FAILED
@@ -27,12 +28,14 @@ EVERY_SECONDS = 2.0
 
 def command(
     namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it anew every two seconds, until Ctrl-C.")] = False,
     output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     target = Target(kubeconfig, context)
+    namespace = None if all_namespaces else namespace
     while True:
         fleet = asyncio.run(_look(target, namespace))
         _show(fleet, output, anew=watch)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from nodewright.cli.choosing import Files, some_files
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.manifests.findings import Finding, in_order
 from nodewright.cli.screen import say
@@ -30,7 +31,10 @@ class Output(StrEnum):
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")
+    ] = None,
+    filenames: Files = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no summary.")] = False,
 ) -> None:
@@ -38,7 +42,7 @@ def command(
 
     checker = Checker()
     found: list[Finding] = []
-    for name, text in texts(files):
+    for name, text in texts(some_files(files, filenames)):
         found.extend(check_text(checker, name, text))
     findings = in_order(found)
     if output is Output.JSON:

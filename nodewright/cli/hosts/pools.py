@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from controllers.kernel.refs import Key, guessed_kind, ref_of
+from controllers.kernel.refs import Key, guessed_kind, key_of, ref_of
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.runtime.hosts.credentials import NamespaceSecrets
 from nodewright.runtime.kube.client import KubeClient
@@ -25,14 +25,14 @@ _PAGE = 500
 
 
 async def pools(client: KubeClient, namespace: str) -> list[Pool]:
-    """All of a namespace, by name. Raises CliError where one can't be read."""
+    """All of a namespace, "" for every namespace, by name. Raises CliError where one can't be read."""
     found, token = [], ""
     while True:
         page = await client.list_page(POOL, _PAGE, token, namespace)
         found += page.items
         token = page.continue_
         if not token:
-            return [_read(obj) for obj in sorted(found, key=lambda obj: str(obj["metadata"]["name"]))]
+            return [_read(obj) for obj in sorted(found, key=key_of)]
 
 
 async def pool_named(client: KubeClient, key: Key) -> Pool:

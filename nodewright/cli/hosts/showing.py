@@ -28,7 +28,20 @@ class Checked:
 
 def pools_value(pools: Sequence[Pool]) -> dict[str, Any]:
     """As the status of each pool says."""
-    return {"pools": [{"name": pool.name, "hosts": [_host_value(pool, name) for name in pool.hosts]} for pool in pools]}
+    return {
+        "pools": [
+            {
+                "namespace": _namespace(pool),
+                "name": pool.name,
+                "hosts": [_host_value(pool, name) for name in pool.hosts],
+            }
+            for pool in pools
+        ]
+    }
+
+
+def _namespace(pool: Pool) -> str:
+    return str(pool.object["metadata"].get("namespace") or "")
 
 
 def _host_value(pool: Pool, name: str) -> dict[str, Any]:
@@ -46,21 +59,26 @@ def _host_value(pool: Pool, name: str) -> dict[str, Any]:
     return {key: each for key, each in value.items() if each}
 
 
-def pools_lines(pools: Sequence[Pool]) -> list[Text]:
-    """A row for each host; why it is as it is below it. Without a pool one line that says what to do."""
+def pools_lines(pools: Sequence[Pool], *, namespaces: bool = False) -> list[Text]:
+    """A row for each host, if wished with its namespace first; why it is as it is below it.
+
+    Without a pool one line that says what to do.
+    """
     from rich.text import Text  # noqa: PLC0415
 
     from nodewright.reports.columns import line_of, widths_of  # noqa: PLC0415
 
     if not pools:
         return [Text("no SSHHostPools here; docs/providers/ssh.md shows how to make one")]
-    rows = [[Text(word) for word in ("POOL", "HOST", "ADDRESS", "STATE", "ZONE", "MACHINE")]]
+    first = ("NAMESPACE",) if namespaces else ()
+    rows = [[Text(word) for word in (*first, "POOL", "HOST", "ADDRESS", "STATE", "ZONE", "MACHINE")]]
     reasons: list[str] = [""]
     for pool in pools:
         for host in pools_value([pool])["pools"][0]["hosts"]:
             state = host.get("state", _UNSEEN)
-            words = (pool.name, host["name"], host["address"], state, host.get("zone", "-"), host.get("machine", "-"))
-            rows.append([Text(word, style=_MOODS.get(word, "") if at == 3 else "") for at, word in enumerate(words)])
+            before = ((_namespace(pool),) if namespaces else ()) + (pool.name, host["name"], host["address"])
+            after = (host.get("zone", "-"), host.get("machine", "-"))
+            rows.append([*map(Text, before), Text(state, style=_MOODS.get(state, "")), *map(Text, after)])
             reasons.append(host.get("reason", ""))
     widths = widths_of(rows)
     lines = []

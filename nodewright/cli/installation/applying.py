@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.kernel.refs import Key, Kind, key_of
 from nodewright.cli.exits import CliError
-from nodewright.cli.installation.kinds import DEPLOYMENTS, kind_of
+from nodewright.cli.installation.kinds import DEPLOYMENTS, POLICIES, kind_of
 from nodewright.cli.screen import say
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
@@ -57,6 +57,9 @@ async def _apply(client: KubeClient, obj: dict[str, Any], how: How) -> None:
         if error.conflict:
             hint = "Take them over with --force if that is meant"
             raise CliError(f"{title}: others own some fields: {error.message}", hint) from error
+        if error.not_found and kind in POLICIES:
+            say(f"{title} left out: the API server has no such policies (they came with Kubernetes 1.30)")
+            return
         if how.dry_run and error.not_found and key.namespace and before is None:
             say(f"{title} would be created with its namespace (dry run)")
             return

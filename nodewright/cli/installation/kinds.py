@@ -11,6 +11,10 @@ CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customres
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
+POLICIES = (
+    Kind(_ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False),
+    Kind(_ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False),
+)
 KINDS = (
     Kind("", "v1", "Namespace", "namespaces", namespaced=False),
     CRDS,
@@ -25,8 +29,7 @@ KINDS = (
     Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
     Kind(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
-    Kind(_ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False),
-    Kind(_ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False),
+    *POLICIES,
     Kind("cert-manager.io", "v1", "Certificate", "certificates"),
     Kind("cert-manager.io", "v1", "Issuer", "issuers"),
 )

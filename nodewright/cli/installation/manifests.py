@@ -20,6 +20,9 @@ _NEXT_DOCUMENT = "\n---\n"
 LAYOUTS = ("base", "split")
 """Folders of ``deploy/`` that are a whole: all controllers in one Deployment, or in two with fewer rights each."""
 
+BROUGHT = "unknown-fields"
+"""The component that every layout has already; kustomize refuses to add it twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -67,8 +70,9 @@ def _kustomization(choice: Choice) -> dict[str, Any]:
         "labels": [{"pairs": {PART_OF: "nodewright"}}],
         "images": [{"name": "nodewright", **_image(choice.image)}],
     }
-    if choice.components:
-        made["components"] = [f"../deploy/components/{name}" for name in choice.components]
+    added = [name for name in choice.components if name != BROUGHT]
+    if added:
+        made["components"] = [f"../deploy/components/{name}" for name in added]
     return made
 
 

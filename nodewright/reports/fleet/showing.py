@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from controllers.kernel.conditions import format_time
@@ -11,6 +11,8 @@ from controllers.kernel.wording import counted
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.fleet.summary import Fleet
 from nodewright.reports.tree.drawing import age
+from nodewright.reports.tree.runbooks import runbook_for, with_runbook
+from nodewright.runtime.findings import Usage
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -19,6 +21,7 @@ MOST_LINES = 40
 """Lines of a screen; what does not fit is counted."""
 _MOST_MESSAGE_LINES = 3
 _MOST_VERSIONS = 4
+_MOST_QUOTAS = 4
 _LEAST_HELD = 2
 """Lines that what is held needs: its title, and one that counts it."""
 
@@ -42,6 +45,7 @@ def as_value(fleet: Fleet) -> dict[str, Any]:
             }
             for each in fleet.serving
         ],
+        "quotas": [asdict(usage) for usage in _usages(fleet)],
         "problems": [_as_value(problem) for problem in fleet.problems],
         "held": [_as_value(each) for each in fleet.held],
     }
@@ -56,6 +60,7 @@ def _as_value(problem: Problem) -> dict[str, Any]:
         "message": problem.message,
         "since": format_time(problem.since) if problem.since is not None else "",
         "nextStep": problem.next_step,
+        "runbook": runbook_for(problem.reason),
     }
     return {name: text for name, text in value.items() if text}
 
@@ -64,7 +69,7 @@ def as_lines(fleet: Fleet, width: int) -> list[Text]:
     """At most MOST_LINES lines of ``width`` columns: first what there is, then who decides, then what is wrong."""
     from rich.text import Text  # noqa: PLC0415
 
-    drawn = [*_there_is(fleet, width), *_platform(fleet, width), *_deciding(fleet, width)]
+    drawn = [*_there_is(fleet, width), *_platform(fleet, width), *_deciding(fleet, width), *_quotas(fleet, width)]
     if fleet.problems:
         drawn.append(Text(f"✘ {counted(len(fleet.problems), 'problem')}", "bold red"))
         drawn = _filled(drawn, fleet, (fleet.problems, "more problem"), width)
@@ -129,6 +134,21 @@ def _deciding(fleet: Fleet, width: int) -> list[Text]:
     return drawn
 
 
+def _quotas(fleet: Fleet, width: int) -> list[Text]:
+    """``Quotas    openstack/prod cores 38 of 40``: those of which the largest share is used."""
+    usages = _usages(fleet)
+    if not usages:
+        return []
+    more = [f"{len(usages) - _MOST_QUOTAS} more"] if len(usages) > _MOST_QUOTAS else []
+    return _folded("Quotas    " + ", ".join([*map(str, usages[:_MOST_QUOTAS]), *more]), width)
+
+
+def _usages(fleet: Fleet) -> list[Usage]:
+    """Of several processes that serve one account each says the same."""
+    found = {(usage.account, usage.resource): usage for each in fleet.serving for usage in each.findings.quotas}
+    return sorted(found.values(), key=lambda usage: -usage.share)
+
+
 def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415
 
@@ -144,7 +164,8 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
     wrapped = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
     if len(wrapped) > _MOST_MESSAGE_LINES:
         wrapped = [*wrapped[: _MOST_MESSAGE_LINES - 1], wrapped[_MOST_MESSAGE_LINES - 1] + " …"]
-    advice = f"→ {problem.next_step}" if problem.next_step else ""
+    step = with_runbook(problem.next_step, problem.reason)
+    advice = f"→ {step}" if step else ""
     steps = textwrap.wrap(advice, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
     return [*lines, *(Text(f"    {line}") for line in (*wrapped, *steps))]
 
@@ -152,5 +173,7 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
 def _folded(text: str, width: int) -> list[Text]:
     from rich.text import Text  # noqa: PLC0415
 
-    wrapped = textwrap.wrap(text, max(width, 20), subsequent_indent=" " * 10, break_long_words=False)
+    wrapped = textwrap.wrap(
+        text, max(width, 20), subsequent_indent=" " * 10, break_long_words=False, break_on_hyphens=False
+    )
     return [Text(line) for line in wrapped]

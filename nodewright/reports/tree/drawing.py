@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodewright.reports.columns import GAP, line_of, widths_of
 from nodewright.reports.tree.branch import Branch, Mood
+from nodewright.reports.tree.runbooks import with_runbook
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -75,7 +76,8 @@ def sentences(tree: Branch, width: int) -> list[Text]:
         folded = _folded(f"{mark}{branch.name}" + (f" — {message}" if message else ""), free)
         first = Text(prefix, "dim").append(mark, STYLES[branch.mood])
         name, dash, rest = folded[0].removeprefix(mark).partition(" — ")
-        drawn.append(first.append(name, "not dim bold" if "/" in branch.name else "not dim").append(dash + rest, "dim"))
+        is_object = "/" in branch.name and " " not in branch.name
+        drawn.append(first.append(name, "not dim bold" if is_object else "not dim").append(dash + rest, "dim"))
         drawn.extend(Text(f"{below}  {more}", "dim") for more in _rewrapped(folded[1:], width - len(below) - GAP))
     return drawn
 
@@ -104,7 +106,8 @@ def _cells(prefix: str, branch: Branch, now: datetime) -> list[Text]:
 
 def _wrapped(branch: Branch, free: int) -> list[str]:
     """Message and advice in lines that are broken between words only: names and fields stay whole."""
-    parts = (branch.message, f"→ {branch.advice}" if branch.advice else "")
+    step = with_runbook(branch.advice, branch.reason)
+    parts = (branch.message, f"→ {step}" if step else "")
     paragraphs = [line for part in parts for line in part.splitlines()]
     return [
         line

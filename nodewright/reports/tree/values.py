@@ -6,6 +6,7 @@ from typing import Any
 
 from controllers.kernel.conditions import format_time
 from nodewright.reports.tree.branch import Branch
+from nodewright.reports.tree.runbooks import runbook_for
 
 
 def branch_value(branch: Branch) -> dict[str, Any]:
@@ -18,6 +19,7 @@ def branch_value(branch: Branch) -> dict[str, Any]:
         "since": format_time(branch.since) if branch.since is not None else "",
         "message": branch.message,
         "nextStep": branch.advice,
+        "runbook": runbook_for(branch.reason) if branch.advice else "",
         "children": [branch_value(child) for child in branch.children],
     }
     return {name: each for name, each in value.items() if each}

@@ -32,13 +32,15 @@ from controllers.kernel.view import (
     ShapeUnknown,
 )
 from controllers.orphans.sweep import HostList, Orphan
+from nodewright.runtime.hosts.calls import call_of
 from nodewright.runtime.hosts.consoles import Consoles
 from nodewright.runtime.hosts.live_checks import LiveChecks
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.poller import Poller
-from nodewright.runtime.hosts.scope import Dependencies, Scope, call_of
+from nodewright.runtime.hosts.quotas import Quotas
+from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
-from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Secrets
+from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Quota, Secrets
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -84,6 +86,7 @@ class HostDirectory:
         self._shapes = Shapes()
         self._live_checks = LiveChecks(self._changed)
         self._consoles = Consoles(self._changed)
+        self._quotas = Quotas()
         self._unlisted: dict[ScopeKey, Scope] = {}
         """Scopes that were only ever asked about configs: their hosts are nobody's business here."""
 
@@ -197,6 +200,11 @@ class HostDirectory:
         """Why calls pause after failures, by scope; those whose calls go on are left out."""
         return {scope.name: scope.pause for scope in self._scopes.values() if scope.pause}
 
+    def quotas(self) -> Mapping[str, tuple[Quota, ...]]:
+        """By scope, as its provider last answered; it is asked in the background, unless its calls pause."""
+        scopes = [scope for scope in self._scopes.values() if not scope.pause]
+        return {scope.name: known for scope in scopes if (known := self._quotas.look({}, scope))}
+
     def remove(self, orphan: Orphan) -> bool:
         """Start to remove a host that no Machine knows. False: not now."""
         host = orphan.host
@@ -235,6 +243,7 @@ class HostDirectory:
         await self._shapes.close()
         await self._live_checks.close()
         await self._consoles.close()
+        await self._quotas.close()
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
         await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
 

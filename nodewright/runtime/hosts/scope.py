@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -24,18 +23,26 @@ from controllers.kernel.view import Attempt
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.attempts import Attempts
+from nodewright.runtime.hosts.calls import ORDER, Answer, Call, call_of
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import redacted, secrets_of
-from providers.base.contract import Host, Problem, Provider, Shape, ShowsConsole, UpdateAnswer, Updated
+from providers.base.contract import (
+    Host,
+    Problem,
+    Provider,
+    Quota,
+    Shape,
+    ShowsConsole,
+    ShowsQuotas,
+    Updated,
+)
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")
 
 _Answer = TypeVar("_Answer")
-
-_ORDER = {"delete": 0, "update": 1, "create": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +55,6 @@ class Dependencies:
     random: Random
     may_call: Callable[[], bool] = lambda: True
     """False: this process does not lead; calls that change hosts are refused at the moment they would be made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What ``update`` said for a spec, and when."""
-
-    spec_hash: str
-    value: UpdateAnswer
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    name: str
-    uid: str
-    spec_hash: str
-    action: HostAction
-    namespace: str
-    """Namespace of the Machine; "" for a host whose Machine is not known."""
-    begun_in: Context = field(default_factory=copy_context, compare=False)
-    """What log lines and spans of the reconcile that asked for the call are about."""
-
-
-def call_of(action: HostAction) -> _Call:
-    match action:
-        case CreateHost(request=request):
-            return _Call("create", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
-        case UpdateHost(request=request):
-            return _Call("update", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
-        case DeleteHost(identity=identity):
-            return _Call("delete", identity.machine_uid, "", action, identity.namespace)
 
 
 class Scope:
@@ -97,9 +73,9 @@ class Scope:
         self._answers: dict[str, Answer] = {}
         self._breaker = Breaker(deps.random)
         self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
-        self._queued: tuple[FairQueue[_Call], ...] = tuple(FairQueue() for _ in _ORDER)
+        self._queued: tuple[FairQueue[Call], ...] = tuple(FairQueue() for _ in ORDER)
         """The calls of ``_waiting``, by their order; their key is the UID."""
-        self._waiting: dict[str, _Call] = {}
+        self._waiting: dict[str, Call] = {}
         """Calls that have not been made yet, by UID."""
         self._in_flight: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -169,13 +145,13 @@ class Scope:
         self._pump()
         return True
 
-    def _put_in_queue(self, call: _Call) -> None:
+    def _put_in_queue(self, call: Call) -> None:
         before = self._waiting.get(call.uid)
         if before is not None and before.namespace != call.namespace:
             self.withdraw(call.uid)
             self._in_flight[call.uid] = call.name
         self._waiting[call.uid] = call
-        self._queued[_ORDER[call.name]].append(call.namespace, call, call.uid)
+        self._queued[ORDER[call.name]].append(call.namespace, call, call.uid)
 
     def waits_to_delete(self, uid: str) -> bool:
         """A deletion of the host of ``uid`` waits for its turn."""
@@ -188,7 +164,7 @@ class Scope:
         if call is None or (but_deletion and call.name == "delete"):
             return False
         del self._waiting[uid], self._in_flight[uid]
-        self._queued[_ORDER[call.name]].remove(call.namespace, uid)
+        self._queued[ORDER[call.name]].remove(call.namespace, uid)
         return True
 
     def forget(self, uid: str) -> None:
@@ -224,6 +200,11 @@ class Scope:
         """What a host has printed, as above; "" of a provider that can't tell. Raises ProviderError."""
         provider = self.provider()
         return await self._in_time(provider.console(host)) if isinstance(provider, ShowsConsole) else ""
+
+    async def quotas(self) -> tuple[Quota, ...]:
+        """What is used of its limits, as above; () of a provider that can't tell. Raises ProviderError."""
+        provider = self.provider()
+        return await self._in_time(provider.quotas()) if isinstance(provider, ShowsQuotas) else ()
 
     def remove_orphan(self, action: DeleteHost) -> bool:
         """As ``submit``, for a host whose Machine is gone: its failures are forgotten once a list shows it no more."""
@@ -264,14 +245,14 @@ class Scope:
             if pause > 0:
                 self._pump_later(pause)
                 break
-            call = calls.pop(self._may_create if calls is self._queued[_ORDER["create"]] else self._may_call)
+            call = calls.pop(self._may_create if calls is self._queued[ORDER["create"]] else self._may_call)
             assert call is not None
             del self._waiting[call.uid]
             self._start(call)
         metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
-    def _next_queue(self) -> FairQueue[_Call] | None:
-        for name, index in _ORDER.items():
+    def _next_queue(self) -> FairQueue[Call] | None:
+        for name, index in ORDER.items():
             calls = self._queued[index]
             if name == "create" and (not len(calls) or self._is_full):
                 continue
@@ -294,7 +275,7 @@ class Scope:
             self._pump_timer.cancel()
         self._pump_timer = asyncio.get_running_loop().call_later(pause, self._pump)
 
-    def _start(self, call: _Call) -> None:
+    def _start(self, call: Call) -> None:
         self._breaker.started()
         if call.name == "create":
             self._creating[call.namespace] += 1
@@ -305,7 +286,7 @@ class Scope:
         self._running_of[call.namespace] += 1
         task.add_done_callback(partial(self._ended, call.namespace))
 
-    async def _run(self, call: _Call) -> None:
+    async def _run(self, call: Call) -> None:
         started = self._time()
         error: ProviderError | None = None
         try:
@@ -340,7 +321,7 @@ class Scope:
         _count_down(self._running_of, namespace)
         self._pump()
 
-    async def _make(self, call: _Call) -> None:
+    async def _make(self, call: Call) -> None:
         """The call itself; what it answers is merged at once."""
         if not self._deps.may_call():
             raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
@@ -370,7 +351,7 @@ class Scope:
             text = f"no answer within {self._options.call_timeout:.0f} s"
             raise ProviderError(ErrorClass.TIMEOUT, text) from error
 
-    def _settle(self, call: _Call, error: ProviderError | None, now: float) -> None:
+    def _settle(self, call: Call, error: ProviderError | None, now: float) -> None:
         was_open = self._breaker.is_open(now)
         if error is None:
             self._breaker.succeeded()
@@ -392,7 +373,7 @@ class Scope:
                 del self._in_flight[call.uid], self._waiting[call.uid]
                 self._hold_back(call, now)
 
-    def _hold_back(self, call: _Call, now: float) -> None:
+    def _hold_back(self, call: Call, now: float) -> None:
         assert self._breaker.error is not None
         assert self._breaker.until is not None
         error, seconds = self._breaker.error, self._breaker.until - now

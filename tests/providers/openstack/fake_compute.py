@@ -51,6 +51,8 @@ class FakeNova:
                 return 200, page("servers", list(self.servers.values()), request)
             case ("POST", ["servers"]):
                 return 202, {"server": self._boot(body)}
+            case ("GET", ["limits"]):
+                return 200, {"limits": {"rate": [], "absolute": self._limits()}}
             case ("GET", ["flavors", "detail"]):
                 return 200, page("flavors", self._flavors, request)
             case ("GET", ["os-server-groups"]):
@@ -80,6 +82,18 @@ class FakeNova:
             case ("POST", ["action"]):
                 return 202, self._act(server, body)
         raise Refused(404, path, "itemNotFound")
+
+    def _limits(self) -> Thing:
+        """Cores are not limited: -1, as Nova says it."""
+        sizes = [FLAVORS[server["flavor"]["original_name"]] for server in self.servers.values()]
+        return {
+            "maxTotalInstances": self.quota,
+            "totalInstancesUsed": len(sizes),
+            "maxTotalCores": -1,
+            "totalCoresUsed": sum(size[0] for size in sizes),
+            "maxTotalRAMSize": 51200,
+            "totalRAMUsed": sum(size[1] for size in sizes),
+        }
 
     def _printed(self, server: Thing, desired: Thing) -> str:
         """The last lines that were asked for, as Nova's length counts."""
