@@ -14,6 +14,7 @@ from typing import Any
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.balancing import alike, balance
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
+from controllers.autoscaler.estimates import Estimates
 from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
@@ -21,11 +22,11 @@ from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
-from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
+from controllers.scheduling.binpacking import Estimate, commit, filled_up
 from controllers.scheduling.classes import Group, PodClass
-from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
+from controllers.scheduling.ordered_estimate import estimate_in_order
 from controllers.scheduling.predicates import Judge, Occupied
-from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
+from controllers.scheduling.shapes import NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
@@ -91,8 +92,7 @@ class Growth:
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
-        self._estimates: dict[object, Estimate] = {}
-        """Estimates of this step, by template: many groups differ in nothing that matters."""
+        self._estimates = Estimates(projected)
 
     def run(self, groups: Iterable[Group]) -> None:
         """Until no group helps any of the pods any more."""
@@ -107,6 +107,7 @@ class Growth:
         self.left = {}
         for group in groups:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
+        self._estimates.expect(self.left)
 
     def mark(self) -> tuple[Any, ...]:
         """To go back to with ``back``; the snapshot is the caller's to fork."""
@@ -131,7 +132,7 @@ class Growth:
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
-        self._estimates = {}
+        self._estimates.look(self.left)
         options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
@@ -170,7 +171,7 @@ class Growth:
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
             return None
         zone_order = state.zone_order
-        found = self._estimated(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
+        found = self._estimates.of(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
         if state.is_whole and found.nodes:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
@@ -191,27 +192,10 @@ class Growth:
             else None
         )
 
-    def _estimated(self, template: NodeInfo, limit: int, *, unknown: str = "") -> Estimate:
-        """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
-        labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
-        like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
-        known = self._estimates.get(like)
-        if known is None:
-            choosy = self._choosy(unknown) if unknown else {}
-            counts = {pod_class: len(pods) for pod_class, pods in self.left.items() if pod_class not in choosy}
-            daemons = self._projected.daemons_on(template)
-            known = self._estimates[like] = estimate(self._projected.snapshot, template, counts, limit, daemons)
-        return known
-
-    def _choosy(self, label: str) -> dict[PodClass, int]:
-        """Pods to which this label of a Node matters."""
-        snapshot = self._projected.snapshot
-        return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
-
     def _estimated_in_order(self, template: NodeInfo, zone_order: UpcomingZones, *, domains: Sequence[str]) -> Estimate:
         nodes = {domain: zone_order.node(template, domain) for domain in domains}
-        kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
-        coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)
+        kinds = {domain: (node, self._estimates.daemons_on(node)) for domain, node in nodes.items()}
+        coming, pods = [kinds[domain] for domain in domains], self._estimates.choosy(zone_order.label)
         return estimate_in_order(self._projected.snapshot, coming, pods, len(zone_order.open))
 
     def _next(self, state: GroupState, number: int) -> list[str]:
@@ -223,14 +207,14 @@ class Growth:
         state, found, snapshot = self._states[chosen.group], chosen.estimate, self._projected.snapshot
         domains = self._next(state, found.nodes) if alone else []
         if not domains:
-            commit(snapshot, chosen.node, found, self._projected.daemons_on(chosen.node))
+            commit(snapshot, chosen.node, found, self._estimates.daemons_on(chosen.node))
             return
         for filled in found.filled:
             here, domains = Counter(domains[: filled.copies]), domains[filled.copies :]
             for domain, copies in here.items():
                 node = _at(state, chosen.node, domain)
                 part = replace(found, filled=(replace(filled, copies=copies),))
-                commit(snapshot, node, part, self._projected.daemons_on(node))
+                commit(snapshot, node, part, self._estimates.daemons_on(node))
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
@@ -317,7 +301,7 @@ class Growth:
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
                 template = _at(state, template, next(iter(self._next(state, 1)), ""))
-                new = Occupied(template, Counter(self._projected.daemons_on(template)))
+                new = Occupied(template, Counter(self._estimates.daemons_on(template)))
                 why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
             found[state.id] = why or "no room within what it may grow"
         return found
