@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from controllers.autoscaler.projected import ProjectedCluster
@@ -10,7 +11,30 @@ from controllers.scheduling.classes import PodClass
 from controllers.scheduling.estimator import Estimator
 from controllers.scheduling.likeness import Likeness
 from controllers.scheduling.ordered_estimate import asks_where
+from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import NodeInfo, PodInfo
+
+
+class Refusals:
+    """Why new Nodes would not take a pod of a class, as the cluster is now; asked once for all that are alike to it."""
+
+    def __init__(self, projected: ProjectedCluster, pod_class: PodClass) -> None:
+        self._projected = projected
+        self._pod_class = pod_class
+        self._likeness = Likeness(projected.snapshot, [pod_class], projected.daemons)
+        self._there = projected.snapshot.occupied()
+        self._known: dict[Hashable, str] = {}
+
+    def of(self, node: NodeInfo) -> str:
+        """Empty if they would."""
+        daemons = self._projected.daemons_on(node)
+        like = (self._likeness.of(node), daemons)
+        found = self._known.get(like)
+        if found is None:
+            new = Occupied(node, Counter(daemons))
+            found = self._known[like] = str(Judge(self._pod_class, [*self._there, new]).refusal(new) or "")
+        return found
+
 
 _Key = tuple[Hashable, str]
 

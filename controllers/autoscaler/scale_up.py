@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controllers.autoscaler.backoff import Backoff
-from controllers.autoscaler.balancing import alike, balance
+from controllers.autoscaler.balancing import AlikeGroups, balance
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
-from controllers.autoscaler.estimates import Estimates
+from controllers.autoscaler.estimates import Estimates, Refusals
 from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
@@ -25,7 +25,6 @@ from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, filled_up
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.ordered_estimate import estimate_in_order
-from controllers.scheduling.predicates import Judge, Occupied
 from controllers.scheduling.shapes import NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
@@ -75,6 +74,28 @@ def plan_scale_up(
     return growth.result(MOST_EXPLAINED if explained else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """Groups among which new Nodes are shared out, and how many Nodes they may still get together."""
+
+    groups: list[NodeGroup]
+    headroom: int
+
+    @classmethod
+    def of(cls, groups: list[NodeGroup]) -> _Sharing:
+        return cls(groups, sum(group.headroom for group in groups))
+
+
+@dataclass(slots=True)
+class _Step:
+    """What many groups ask for in one step, in which no size changes."""
+
+    sharing: dict[int, _Sharing] = field(default_factory=dict)
+    """By the identity of what ``AlikeGroups`` answers."""
+    made: Counter[Key] | None = None
+    """MachineClass → Nodes of all groups that are made of it."""
+
+
 class Growth:
     """Groups that grow, one choice after the other; what was added stays added."""
 
@@ -85,6 +106,7 @@ class Growth:
         self._allowance = ResourceLimits(cluster, projected)
         self._groups = {state.id: state.group for state in cluster.all_groups}
         self._states = {state.id: state for state in cluster.all_groups}
+        self._own_states = [state for state in cluster.all_groups if state.making is not None]
         self.left: dict[PodClass, list[PodInfo]] = {}
         self._over: dict[PodClass, list[PodInfo]] = {}
         self._gangs_left: list[Left] = []
@@ -93,6 +115,9 @@ class Growth:
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates = Estimates(projected)
+        shares = {s.id: s.template for s in cluster.groups if s.template is not None and _shares(s)}
+        self._alike = AlikeGroups(shares if cluster.options.growth.balance else {})
+        self._step = _Step()
 
     def run(self, groups: Iterable[Group]) -> None:
         """Until no group helps any of the pods any more."""
@@ -133,6 +158,7 @@ class Growth:
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates.look(self.left)
+        self._step = _Step()
         options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
@@ -245,43 +271,36 @@ class Growth:
 
     def _class_left(self, machine_class: Key) -> int:
         """Nodes that groups made of the class may still have."""
-        there = sum(
-            self._groups[s.id].replicas
-            for s in self._states.values()
-            if s.making and s.making.machine_class == machine_class
-        )
-        return self._cluster.own.class_limits.get(machine_class, 0) - there
+        if self._step.made is None:
+            self._step.made = Counter()
+            for state in self._own_states:
+                assert state.making is not None
+                self._step.made[state.making.machine_class] += self._groups[state.id].replicas
+        return self._cluster.own.class_limits.get(machine_class, 0) - self._step.made[machine_class]
 
     def _own_groups(self) -> int:
-        own = (state for state in self._states.values() if state.making is not None)
-        return sum(1 for state in own if not state.is_new or self._groups[state.id].replicas)
+        return sum(1 for state in self._own_states if not state.is_new or self._groups[state.id].replicas)
 
     def _headroom(self, state: GroupState, template: NodeInfo) -> int:
         """Nodes that it may still get, with those that share."""
-        free = sum(group.headroom for group in self._sharing(state, template))
+        free = self._sharing(state, template).headroom
         return free if state.making is None else min(free, self._class_left(state.making.machine_class))
 
-    def _sharing(self, state: GroupState, template: NodeInfo) -> list[NodeGroup]:
+    def _sharing(self, state: GroupState, template: NodeInfo) -> _Sharing:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._cluster.options.growth.balance or state.is_whole or state.making is not None:
-            return [self._groups[state.id]]
-        return [
-            self._groups[other.id]
-            for other in self._cluster.groups
-            if other.id == state.id
-            or (
-                other.template is not None
-                and not other.is_whole
-                and other.making is None
-                and alike(template, other.template)
-                and not self._hindrance(other)
-            )
-        ]
+        if not self._cluster.options.growth.balance or not _shares(state):
+            return _Sharing.of([self._groups[state.id]])
+        names = self._alike.of(template)
+        found = self._step.sharing.get(id(names))
+        if found is None:
+            free = (name for name in names if not self._hindrance(self._states[name]))
+            found = self._step.sharing[id(names)] = _Sharing.of([self._groups[name] for name in free])
+        return found
 
     def _shared(self, chosen: Option) -> dict[str, int]:
         if chosen.in_zone_order:
             return {chosen.group: chosen.estimate.nodes}
-        return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
+        return balance(self._sharing(self._states[chosen.group], chosen.node).groups, chosen.estimate.nodes)
 
     def _reserve(self, found: Estimate) -> tuple[PodInfo, ...]:
         seated: list[PodInfo] = []
@@ -294,17 +313,20 @@ class Growth:
 
     def refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
-        there = self._projected.snapshot.occupied()
+        asked = Refusals(self._projected, pod_class)
         found = {}
         for state in self._cluster.all_groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
-                template = _at(state, template, next(iter(self._next(state, 1)), ""))
-                new = Occupied(template, Counter(self._estimates.daemons_on(template)))
-                why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
+                why = asked.of(_at(state, template, next(iter(self._next(state, 1)), "")))
             found[state.id] = why or "no room within what it may grow"
         return found
+
+
+def _shares(state: GroupState) -> bool:
+    """Whether its new Nodes may be shared out among groups that are alike."""
+    return not state.is_whole and state.making is None
 
 
 def _at(state: GroupState, template: NodeInfo, domain: str) -> NodeInfo:

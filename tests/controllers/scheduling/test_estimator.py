@@ -41,7 +41,7 @@ def own_constraints(draw: Any, app: str) -> PodKind:
             [
                 {},
                 {"anti_affinity": (PodTerm(mine, key, HERE),)},
-                {"anti_affinity": (PodTerm(other, HOSTNAME, HERE),)},
+                {"anti_affinity": (PodTerm(other, key, HERE),)},
                 {"anti_affinity": (PodTerm(mine, HOSTNAME, HERE), PodTerm(selecting("old"), key, HERE))},
                 {"affinity": (PodTerm(draw(st.sampled_from([mine, other])), key, HERE),)},
                 {"spread": (Spread(draw(st.integers(1, 3)), key, mine, draw(st.integers(1, 4))),)},
@@ -60,7 +60,11 @@ def own_constraints(draw: Any, app: str) -> PodKind:
 def deployments(draw: Any) -> list[PodKind]:
     """Pods of a few apps, of ``old``, which only has pods that are there, and sometimes of any kind whatever."""
     found = [draw(own_constraints(f"a{number}")) for number in range(draw(st.integers(1, 5)))]
-    return [*found, *draw(st.lists(kinds(), max_size=1)), draw(own_constraints("old"))]
+    averse = Demand(
+        (("cpu", 1),), anti_affinity=(PodTerm(selecting("a0"), draw(st.sampled_from([ZONE, "rack"])), HERE),)
+    )
+    old = draw(st.one_of(own_constraints("old"), st.just(PodKind(averse, "default", {"app": "old"}))))
+    return [*found, *draw(st.lists(kinds(), max_size=1)), old]
 
 
 @st.composite
@@ -79,7 +83,8 @@ def scenes(draw: Any, waiting: Any = deployments()) -> tuple[Snapshot, list[PodC
     there = draw(nodes(least=1))
     known = draw(waiting)
     classes = Classes(known, NAMESPACES)
-    pairs = draw(st.lists(st.tuples(st.sampled_from(there), st.sampled_from(known)), max_size=8))
+    whose = st.one_of(st.just(known[-1]), st.sampled_from(known))
+    pairs = draw(st.lists(st.tuples(st.sampled_from(there), whose), min_size=1, max_size=8))
     pods = [PodInfo(kind.namespace, f"p-{index}", kind, node=on.name) for index, (on, kind) in enumerate(pairs)]
     waits = list(dict.fromkeys(classes.of(kind) for kind in known[:-1]))
     daemons = [classes.of(draw(st.sampled_from(known)))] if draw(st.integers(0, 3)) == 0 else []
@@ -177,3 +182,18 @@ def test_values_of_labels_that_nobody_names_are_one() -> None:
     ]
     assert len({likeness.of(each) for each in made}) == 2 * len(ZONES)
     assert likeness.of(made[0]) != likeness.of(replace(made[0], taints=(SPOT,)))
+
+
+@pytest.mark.parametrize(("zone", "nodes_"), [("a", 0), ("b", 2)])
+def test_pods_that_are_there_keep_others_out_of_their_zone(zone: str, nodes_: int) -> None:
+    """A pod of ``old`` in zone a wants no pod of ``web`` there: 4 pods of ``web`` get 2 new Nodes in b, none in a."""
+    averse = PodKind(Demand(anti_affinity=(PodTerm(selecting("web"), ZONE, HERE),)), "default", {"app": "old"})
+    web = PodKind(Demand((("cpu", 1),)), "default", {"app": "web"})
+    classes = Classes([averse, web])
+    there = NodeInfo("n-0", {HOSTNAME: "n-0", ZONE: "a"}, (("cpu", 2), ("pods", 9)))
+    snapshot = Snapshot([there], [PodInfo("default", "p", averse, node="n-0")], classes)
+    new = template(replace(there, labels={HOSTNAME: "new", ZONE: zone}), "new")
+    waits = {classes.of(web): 4}
+    found = Estimator(snapshot, waits).estimate(new, waits, 9)
+    assert picture(found) == picture(estimate(snapshot, new, waits, 9))
+    assert found.nodes == nodes_
