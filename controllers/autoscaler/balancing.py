@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.shapes import HOSTNAME, MEMORY, Amounts, NodeInfo, Taint
@@ -31,6 +32,13 @@ def alike(one: NodeInfo, other: NodeInfo) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Alike:
+    """Ids of groups; compared by identity, so that what is worked out for them is quickly found again."""
+
+    names: tuple[str, ...]
+
+
 class AlikeGroups:
     """Which of many groups are alike, by the ``templates`` of their Nodes.
 
@@ -40,18 +48,18 @@ class AlikeGroups:
     def __init__(self, templates: Mapping[str, NodeInfo]) -> None:
         self._position = {name: position for position, name in enumerate(templates)}
         self._by_look: dict[_Look, dict[Amounts, list[tuple[str, NodeInfo]]]] = {}
-        self._known: dict[tuple[_Look, Amounts], tuple[str, ...]] = {}
+        self._known: dict[tuple[_Look, Amounts], Alike] = {}
         for name, node in templates.items():
             self._by_look.setdefault(_look(node), {}).setdefault(node.allocatable, []).append((name, node))
 
-    def of(self, node: NodeInfo) -> tuple[str, ...]:
-        """Ids of groups whose Nodes are ``alike`` this one, in the order of ``templates``; always the same object."""
+    def of(self, node: NodeInfo) -> Alike:
+        """Groups whose Nodes are ``alike`` this one, in the order of ``templates``."""
         look = _look(node)
         found = self._known.get((look, node.allocatable))
         if found is None:
             sizes = self._by_look.get(look, {}).values()
             names = [name for same in sizes if alike(node, same[0][1]) for name, _ in same]
-            found = self._known[look, node.allocatable] = tuple(sorted(names, key=self._position.__getitem__))
+            found = self._known[look, node.allocatable] = Alike(tuple(sorted(names, key=self._position.__getitem__)))
         return found
 
 

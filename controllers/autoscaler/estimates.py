@@ -44,7 +44,7 @@ class Estimates:
 
     def __init__(self, projected: ProjectedCluster) -> None:
         self._projected = projected
-        self._keys: dict[int, Hashable] = {}
+        self._keys: dict[int, tuple[NodeInfo, Hashable]] = {}
         self._left: Mapping[PodClass, Sequence[PodInfo]] = {}
         self._known: dict[_Key, list[tuple[int, Estimate]]] = {}
         self._wanted: dict[_Key, dict[PodClass, int]] = {}
@@ -100,8 +100,9 @@ class Estimates:
         return {each: len(self._left[each]) for each in admitted if each in self._left and each not in choosy}
 
     def _like(self, template: NodeInfo) -> Hashable:
-        """Remembered by identity: the templates of groups are the same objects for the whole plan."""
+        """Remembered by identity, with the template itself, so that no other object gets its identity."""
         found = self._keys.get(id(template))
         if found is None:
-            found = self._keys[id(template)] = (self._likeness.of(template), self.daemons_on(template))
-        return found
+            like = (self._likeness.of(template), self.daemons_on(template))
+            found = self._keys[id(template)] = (template, like)
+        return found[1]

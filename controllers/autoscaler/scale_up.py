@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controllers.autoscaler.backoff import Backoff
-from controllers.autoscaler.balancing import AlikeGroups, balance
+from controllers.autoscaler.balancing import Alike, AlikeGroups, balance
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.estimates import Estimates, Refusals
 from controllers.autoscaler.expanders import Option, choose
@@ -90,8 +90,7 @@ class _Sharing:
 class _Step:
     """What many groups ask for in one step, in which no size changes."""
 
-    sharing: dict[int, _Sharing] = field(default_factory=dict)
-    """By the identity of what ``AlikeGroups`` answers."""
+    sharing: dict[Alike, _Sharing] = field(default_factory=dict)
     made: Counter[Key] | None = None
     """MachineClass → Nodes of all groups that are made of it."""
 
@@ -290,11 +289,11 @@ class Growth:
         """The group itself and those among which its new Nodes are shared out."""
         if not self._cluster.options.growth.balance or not _shares(state):
             return _Sharing.of([self._groups[state.id]])
-        names = self._alike.of(template)
-        found = self._step.sharing.get(id(names))
+        others = self._alike.of(template)
+        found = self._step.sharing.get(others)
         if found is None:
-            free = (name for name in names if not self._hindrance(self._states[name]))
-            found = self._step.sharing[id(names)] = _Sharing.of([self._groups[name] for name in free])
+            free = (name for name in others.names if not self._hindrance(self._states[name]))
+            found = self._step.sharing[others] = _Sharing.of([self._groups[name] for name in free])
         return found
 
     def _shared(self, chosen: Option) -> dict[str, int]:

@@ -7,7 +7,7 @@ Groups have a pool of their own each, by label, as upstream's users have them (a
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -34,13 +34,14 @@ LOOPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """``waiting`` pods of ``apps`` Deployments, beside the pods that are on Nodes."""
+    """``waiting`` pods of ``apps`` Deployments, beside the pods that are on Nodes; no group helps ``unhelped`` apps."""
 
     groups: int
     nodes_per_group: int
     pods_per_node: int
     waiting: int
     apps: int
+    unhelped: int = 0
 
 
 MANY_GROUPS = Size(groups=500, nodes_per_group=2, pods_per_node=20, waiting=5000, apps=250)
@@ -48,9 +49,15 @@ MANY_PODS = Size(groups=40, nodes_per_group=5, pods_per_node=20, waiting=40_000,
 
 
 def groups() -> list[Figure]:
-    """500 groups of 1000 Nodes with 20,000 pods; 5000 more of 250 Deployments wait."""
-    seconds, _ = _measured(MANY_GROUPS)
-    return [Figure("groups_500_loop_seconds", seconds, "s", "lower", GOAL, 1.0)]
+    """500 groups of 1000 Nodes with 20,000 pods; 5000 more of 250 Deployments wait. Once more where each group is asked
+    why it does not help 30 of these Deployments.
+    """
+    helped, _ = _measured(MANY_GROUPS)
+    explained, _ = _measured(replace(MANY_GROUPS, unhelped=30))
+    return [
+        Figure("groups_500_loop_seconds", helped, "s", "lower", GOAL, 1.0),
+        Figure("groups_500_explained_loop_seconds", explained, "s", "lower"),
+    ]
 
 
 def pending() -> list[Figure]:
@@ -70,9 +77,10 @@ def _measured(size: Size) -> tuple[float, float]:
     for _ in range(LOOPS):
         spent, decision = timed(town.decide)
         seconds.append(spent)
-        helped = sum(len(each.pods) for each in decision.scale_up.helped)
-        if helped + sum(len(each.pods) for each in decision.scale_up.left) < size.waiting * 9 // 10 or not helped:
-            raise RuntimeError("not all pods were decided: a figure for that is worth nothing")
+        scale_up = decision.scale_up
+        decided = sum(len(each.pods) for each in (*scale_up.helped, *scale_up.left))
+        if decided < size.waiting // 2 or not scale_up.helped or bool(size.unhelped) > bool(scale_up.left):
+            raise RuntimeError("a wrong answer: a figure for that is worth nothing")
     return min(seconds[1:]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -144,11 +152,15 @@ def _seated(number: int, size: Size) -> dict[str, Any]:
 
 
 def _waiting(number: int, size: Size) -> dict[str, Any]:
-    """One app in five asks for a pool; of ten one is spread over zones and one wants Nodes of its own (``pod_of``)."""
+    """One app in five asks for a pool; of ten one is spread over zones and one wants Nodes of its own (``pod_of``).
+    Some find room on Nodes that are there.
+    """
     app = number % size.apps
     pod = pod_of(app, 10_000_000 + number, node="", cpu=300 + app % 11 * 70)
     if app % 5 == 2:
         pool = app % size.groups
         pod["spec"]["nodeSelector"] = {POOL: f"pool-{pool}"}
         pod["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    if app < size.unhelped:
+        pod["spec"]["nodeSelector"] = {POOL: "none"}
     return pod
