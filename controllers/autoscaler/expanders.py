@@ -25,7 +25,7 @@ from api.yamltext import shown
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.digest import digest
 from controllers.scheduling.binpacking import Estimate
-from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
+from controllers.scheduling.shapes import CPU, MEMORY, Amounts, NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,24 @@ def wasted(option: Option) -> Fraction:
     return waste
 
 
+def _least_wasted(options: list[Option], _: Choosing) -> list[Option]:
+    """Groups that are alike have the same estimate, which is looked into once."""
+    known: dict[tuple[int, Amounts], Fraction] = {}
+
+    def waste(option: Option) -> Fraction:
+        like = (id(option.estimate), option.node.allocatable)
+        found = known.get(like)
+        if found is None:
+            found = known[like] = wasted(option)
+        return found
+
+    return _least(options, waste)
+
+
 def _least(options: list[Option], key: Callable[[Option], Fraction | int]) -> list[Option]:
-    best = min(map(key, options))
-    return [option for option in options if key(option) == best]
+    keys = [key(option) for option in options]
+    best = min(keys)
+    return [option for option, found in zip(options, keys, strict=True) if found == best]
 
 
 def _cheapest(options: list[Option], _: Choosing) -> list[Option]:
@@ -145,7 +160,7 @@ def _drawn(options: Sequence[Option], seed: str) -> Option:
 
 
 _FILTERS: dict[str, Callable[[list[Option], Choosing], list[Option]]] = {
-    "least-waste": lambda options, _: _least(options, wasted),
+    "least-waste": _least_wasted,
     "most-pods": lambda options, _: _least(options, lambda option: -option.estimate.pods),
     "least-nodes": lambda options, _: _least(options, lambda option: option.estimate.nodes),
     "price": _cheapest,

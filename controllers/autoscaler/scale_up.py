@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controllers.autoscaler.backoff import Backoff
-from controllers.autoscaler.balancing import alike, balance
+from controllers.autoscaler.balancing import Alike, AlikeGroups, balance
 from controllers.autoscaler.cluster_state import ClusterState, GroupState
+from controllers.autoscaler.estimates import Estimates, Refusals
 from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
@@ -21,11 +22,10 @@ from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
-from controllers.scheduling.binpacking import Estimate, commit, estimate, filled_up
+from controllers.scheduling.binpacking import Estimate, commit, filled_up
 from controllers.scheduling.classes import Group, PodClass
-from controllers.scheduling.ordered_estimate import asks_where, estimate_in_order
-from controllers.scheduling.predicates import Judge, Occupied
-from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo
+from controllers.scheduling.ordered_estimate import estimate_in_order
+from controllers.scheduling.shapes import NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
@@ -83,6 +83,27 @@ def plan_scale_up(
     return growth.result(MOST_EXPLAINED if explained else 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """Groups among which new Nodes are shared out, and how many Nodes they may still get together."""
+
+    groups: list[NodeGroup]
+    headroom: int
+
+    @classmethod
+    def of(cls, groups: list[NodeGroup]) -> _Sharing:
+        return cls(groups, sum(group.headroom for group in groups))
+
+
+@dataclass(slots=True)
+class _Step:
+    """What many groups ask for in one step, in which no size changes."""
+
+    sharing: dict[Alike, _Sharing] = field(default_factory=dict)
+    made: Counter[Key] | None = None
+    """MachineClass → Nodes of all groups that are made of it."""
+
+
 class Growth:
     """Groups that grow, one choice after the other; what was added stays added."""
 
@@ -93,6 +114,7 @@ class Growth:
         self._allowance = ResourceLimits(cluster, projected)
         self._groups = {state.id: state.group for state in cluster.all_groups}
         self._states = {state.id: state for state in cluster.all_groups}
+        self._own_states = [state for state in cluster.all_groups if state.making is not None]
         self.left: dict[PodClass, list[PodInfo]] = {}
         self._over: dict[PodClass, list[PodInfo]] = {}
         self._gangs_left: list[Left] = []
@@ -100,8 +122,10 @@ class Growth:
         self._added: Counter[str] = Counter()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
-        self._estimates: dict[object, Estimate] = {}
-        """Estimates of this step, by template: many groups differ in nothing that matters."""
+        self._estimates = Estimates(projected)
+        shares = {s.id: s.template for s in cluster.groups if s.template is not None and _shares(s)}
+        self._alike = AlikeGroups(shares if cluster.options.growth.balance else {})
+        self._step = _Step()
 
     def run(self, groups: Iterable[Group]) -> None:
         """Until no group helps any of the pods any more."""
@@ -116,6 +140,7 @@ class Growth:
         self.left = {}
         for group in groups:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
+        self._estimates.expect(self.left)
 
     def run_apart(self, group: Group) -> Apart:
         """As ``run``, for what is no pod: neither those that get room nor those that don't are in the result."""
@@ -152,7 +177,8 @@ class Growth:
 
     def step(self) -> bool:
         """Grow one group, and those that share with it; False if none helps."""
-        self._estimates = {}
+        self._estimates.look(self.left)
+        self._step = _Step()
         options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
@@ -191,7 +217,7 @@ class Growth:
             self._skipped[state.id] = f"it grows by {free} Nodes or not at all: {why}" if state.is_whole else why
             return None
         zone_order = state.zone_order
-        found = self._estimated(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
+        found = self._estimates.of(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
         if state.is_whole and found.nodes:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes
@@ -212,27 +238,10 @@ class Growth:
             else None
         )
 
-    def _estimated(self, template: NodeInfo, limit: int, *, unknown: str = "") -> Estimate:
-        """``unknown``: a label that differs from Node to Node; not for pods to which it matters."""
-        labels = frozenset(each for each in template.labels.items() if each[0] != HOSTNAME)
-        like = (limit, labels, template.allocatable, template.taints, template.volume_limits, unknown)
-        known = self._estimates.get(like)
-        if known is None:
-            choosy = self._choosy(unknown) if unknown else {}
-            counts = {pod_class: len(pods) for pod_class, pods in self.left.items() if pod_class not in choosy}
-            daemons = self._projected.daemons_on(template)
-            known = self._estimates[like] = estimate(self._projected.snapshot, template, counts, limit, daemons)
-        return known
-
-    def _choosy(self, label: str) -> dict[PodClass, int]:
-        """Pods to which this label of a Node matters."""
-        snapshot = self._projected.snapshot
-        return {pod_class: len(pods) for pod_class, pods in self.left.items() if asks_where(snapshot, pod_class, label)}
-
     def _estimated_in_order(self, template: NodeInfo, zone_order: UpcomingZones, *, domains: Sequence[str]) -> Estimate:
         nodes = {domain: zone_order.node(template, domain) for domain in domains}
-        kinds = {domain: (node, self._projected.daemons_on(node)) for domain, node in nodes.items()}
-        coming, pods = [kinds[domain] for domain in domains], self._choosy(zone_order.label)
+        kinds = {domain: (node, self._estimates.daemons_on(node)) for domain, node in nodes.items()}
+        coming, pods = [kinds[domain] for domain in domains], self._estimates.choosy(zone_order.label)
         return estimate_in_order(self._projected.snapshot, coming, pods, len(zone_order.open))
 
     def _next(self, state: GroupState, number: int) -> list[str]:
@@ -244,14 +253,14 @@ class Growth:
         state, found, snapshot = self._states[chosen.group], chosen.estimate, self._projected.snapshot
         domains = self._next(state, found.nodes) if alone else []
         if not domains:
-            commit(snapshot, chosen.node, found, self._projected.daemons_on(chosen.node))
+            commit(snapshot, chosen.node, found, self._estimates.daemons_on(chosen.node))
             return
         for filled in found.filled:
             here, domains = Counter(domains[: filled.copies]), domains[filled.copies :]
             for domain, copies in here.items():
                 node = _at(state, chosen.node, domain)
                 part = replace(found, filled=(replace(filled, copies=copies),))
-                commit(snapshot, node, part, self._projected.daemons_on(node))
+                commit(snapshot, node, part, self._estimates.daemons_on(node))
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
@@ -282,43 +291,36 @@ class Growth:
 
     def _class_left(self, machine_class: Key) -> int:
         """Nodes that groups made of the class may still have."""
-        there = sum(
-            self._groups[s.id].replicas
-            for s in self._states.values()
-            if s.making and s.making.machine_class == machine_class
-        )
-        return self._cluster.own.class_limits.get(machine_class, 0) - there
+        if self._step.made is None:
+            self._step.made = Counter()
+            for state in self._own_states:
+                assert state.making is not None
+                self._step.made[state.making.machine_class] += self._groups[state.id].replicas
+        return self._cluster.own.class_limits.get(machine_class, 0) - self._step.made[machine_class]
 
     def _own_groups(self) -> int:
-        own = (state for state in self._states.values() if state.making is not None)
-        return sum(1 for state in own if not state.is_new or self._groups[state.id].replicas)
+        return sum(1 for state in self._own_states if not state.is_new or self._groups[state.id].replicas)
 
     def _headroom(self, state: GroupState, template: NodeInfo) -> int:
         """Nodes that it may still get, with those that share."""
-        free = sum(group.headroom for group in self._sharing(state, template))
+        free = self._sharing(state, template).headroom
         return free if state.making is None else min(free, self._class_left(state.making.machine_class))
 
-    def _sharing(self, state: GroupState, template: NodeInfo) -> list[NodeGroup]:
+    def _sharing(self, state: GroupState, template: NodeInfo) -> _Sharing:
         """The group itself and those among which its new Nodes are shared out."""
-        if not self._cluster.options.growth.balance or state.is_whole or state.making is not None:
-            return [self._groups[state.id]]
-        return [
-            self._groups[other.id]
-            for other in self._cluster.groups
-            if other.id == state.id
-            or (
-                other.template is not None
-                and not other.is_whole
-                and other.making is None
-                and alike(template, other.template)
-                and not self._hindrance(other)
-            )
-        ]
+        if not self._cluster.options.growth.balance or not _shares(state):
+            return _Sharing.of([self._groups[state.id]])
+        others = self._alike.of(template)
+        found = self._step.sharing.get(others)
+        if found is None:
+            free = (name for name in others.names if not self._hindrance(self._states[name]))
+            found = self._step.sharing[others] = _Sharing.of([self._groups[name] for name in free])
+        return found
 
     def _shared(self, chosen: Option) -> dict[str, int]:
         if chosen.in_zone_order:
             return {chosen.group: chosen.estimate.nodes}
-        return balance(self._sharing(self._states[chosen.group], chosen.node), chosen.estimate.nodes)
+        return balance(self._sharing(self._states[chosen.group], chosen.node).groups, chosen.estimate.nodes)
 
     def _reserve(self, found: Estimate) -> tuple[PodInfo, ...]:
         seated: list[PodInfo] = []
@@ -331,17 +333,20 @@ class Growth:
 
     def refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""
-        there = self._projected.snapshot.occupied()
+        asked = Refusals(self._projected, pod_class)
         found = {}
         for state in self._cluster.all_groups:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
-                template = _at(state, template, next(iter(self._next(state, 1)), ""))
-                new = Occupied(template, Counter(self._projected.daemons_on(template)))
-                why = str(Judge(pod_class, [*there, new]).refusal(new) or "")
+                why = asked.of(_at(state, template, next(iter(self._next(state, 1)), "")))
             found[state.id] = why or "no room within what it may grow"
         return found
+
+
+def _shares(state: GroupState) -> bool:
+    """Whether its new Nodes may be shared out among groups that are alike."""
+    return not state.is_whole and state.making is None
 
 
 def _at(state: GroupState, template: NodeInfo, domain: str) -> NodeInfo:

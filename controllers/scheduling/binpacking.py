@@ -60,7 +60,7 @@ def estimate(
     """Try it on a fork of ``snapshot``, which is the same afterwards. ``daemons`` run on every new Node."""
     snapshot.fork()
     try:
-        return _Packing(snapshot, node, limit, tuple(daemons)).pack(pods)
+        return Packing(snapshot, node, limit, tuple(daemons)).pack(pods)
     finally:
         snapshot.revert()
 
@@ -97,7 +97,9 @@ def by_size(pods: Iterable[PodClass], node: NodeInfo) -> list[PodClass]:
 
 
 @dataclass(slots=True)
-class _Packing:
+class Packing:
+    """``order``: rows of new Nodes, ``added``: how many Nodes they are, ``spare``: a row without Nodes, or -1."""
+
     snapshot: Snapshot
     node: NodeInfo
     limit: int
@@ -110,14 +112,14 @@ class _Packing:
     def pack(self, pods: Mapping[PodClass, int]) -> Estimate:
         placed: dict[PodClass, int] = {}
         for pod_class in by_size(pods, self.node):
-            count = self._pack_class(pod_class, pods[pod_class])
+            count = self.pack_class(pod_class, pods[pod_class])
             if count:
                 placed[pod_class] = count
         left = {each: count - placed.get(each, 0) for each, count in pods.items() if count > placed.get(each, 0)}
         filled = tuple(self._filled(row) for row in self.order.tolist() if self._is_used(row))
         return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit)
 
-    def _pack_class(self, pod_class: PodClass, count: int) -> int:
+    def pack_class(self, pod_class: PodClass, count: int) -> int:
         placed = self._place(pod_class, count)
         while placed < count:
             more = self._add(pod_class, count - placed)
@@ -147,6 +149,13 @@ class _Packing:
         placed = self._place(pod_class, count)
         self._trim()
         return placed
+
+    def new_row(self, copies: int) -> int:
+        """A row of so many new Nodes with their daemons, not yet in ``order``."""
+        row = self._spare()
+        self.spare = -1
+        self.snapshot.resize(row, copies)
+        return row
 
     def _most_per_node(self, pod_class: PodClass) -> int:
         """How many pods of the class an empty Node takes by what they mean to each other; 0: add Nodes one by one,

@@ -43,6 +43,10 @@ class Column:
     def codes(self) -> Ints:
         return self._codes[: self._filled]
 
+    def code(self, value: str) -> int:
+        """The number of a value; ABSENT if no row has it."""
+        return self._index.get(value, ABSENT)
+
     def matching(self, requirement: Requirement) -> Bools:
         """Per row, as ``Requirement.matches``. Only for a key whose values are shared, not for names."""
         known = self._answers.get(requirement)

@@ -6,13 +6,13 @@ For Nodes that differ in their place, so that ``binpacking`` can't take them all
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from api.selectors import Requirement
 from controllers.scheduling.binpacking import Estimate, Filled, by_size
 from controllers.scheduling.classes import PodClass
+from controllers.scheduling.likeness import requirements_of
 from controllers.scheduling.placement import place
 from controllers.scheduling.shapes import NodeInfo
 from controllers.scheduling.snapshot import Snapshot
@@ -28,7 +28,7 @@ def asks_where(snapshot: Snapshot, pod_class: PodClass, label: str) -> bool:
     demand = pod_class.demand
     terms = (*demand.affinity, *demand.anti_affinity, *snapshot.aversions(pod_class))
     keys = {term.topology_key for term in terms} | {spread.topology_key for spread in demand.spread}
-    return label in keys or any(requirement.key == label for requirement in _requirements(pod_class))
+    return label in keys or any(requirement.key == label for requirement in requirements_of(pod_class))
 
 
 def estimate_in_order(
@@ -71,14 +71,3 @@ def _fill(snapshot: Snapshot, coming: Sequence[Coming], pods: Mapping[PodClass, 
     found = {pod_class: count - left.get(pod_class, 0) for pod_class, count in pods.items()}
     placed_ = {pod_class: count for pod_class, count in found.items() if count}
     return Estimate(len(filled), placed_, left, tuple(Filled(1, dict(each)) for each in filled))
-
-
-def _requirements(pod_class: PodClass) -> Iterator[Requirement]:
-    demand = pod_class.demand
-    yield from demand.node_selector
-    for term in demand.node_terms or ():
-        yield from term.labels
-    for volume in demand.volumes:
-        yield from volume.zones
-        for term in volume.terms or ():
-            yield from term.labels

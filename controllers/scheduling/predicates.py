@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from controllers.scheduling import refusals
 from controllers.scheduling.classes import PodClass
@@ -77,20 +78,14 @@ def lacking(pod: PodClass, node: NodeInfo, pods: Mapping[PodClass, int]) -> list
 
 
 class Judge:
-    """What the whole cluster means for one pod, worked out once; ``refusal`` then asks Node by Node."""
+    """What the whole cluster means for one pod, worked out once where it is asked for; ``refusal`` then asks Node by
+    Node.
+    """
 
     def __init__(self, pod: PodClass, nodes: Sequence[Occupied]) -> None:
         self._pod = pod
         self._demand = pod.demand
         self._nodes = nodes
-        self._spreads = [_SpreadCount(each, pod, nodes) for each in pod.demand.spread]
-        self._company = self._count_company()
-        self._avoided = self._count_avoided()
-        self._claimed = self._count_claimed()
-        self._exclusive = frozenset(volume.handle for volume in pod.demand.volumes if volume.exclusive)
-        self._in_use = any(
-            volume.handle in self._exclusive for here in nodes for other in here.pods for volume in other.demand.volumes
-        )
 
     def refusal(self, here: Occupied) -> Refusal | None:
         """None if the pod fits. Asked in kube-scheduler's order, the first no counts."""
@@ -106,6 +101,19 @@ class Judge:
             or volume_refusal(self._demand.volumes, node)
             or next((no for no in (each.refusal(node) for each in self._spreads) if no), None)
             or self._inter_pod(node)
+        )
+
+    @cached_property
+    def _spreads(self) -> list[_SpreadCount]:
+        return [_SpreadCount(each, self._pod, self._nodes) for each in self._demand.spread]
+
+    @cached_property
+    def _in_use(self) -> bool:
+        mine = frozenset(volume.handle for volume in self._demand.volumes if volume.exclusive)
+        if not mine:
+            return False
+        return any(
+            volume.handle in mine for here in self._nodes for other in here.pods for volume in other.demand.volumes
         )
 
     def refusals(self) -> list[Refusal | None]:
@@ -153,7 +161,8 @@ class Judge:
             return True
         return not self._company and all(self._pod.is_meant_by(term) for term in terms)
 
-    def _count_company(self) -> Counter[Place]:
+    @cached_property
+    def _company(self) -> Counter[Place]:
         """Per place the pods that match all affinity terms."""
         terms = self._demand.affinity
         found: Counter[Place] = Counter()
@@ -164,7 +173,8 @@ class Judge:
                     found.update(dict.fromkeys(_place(here.node, term), count))
         return found
 
-    def _count_avoided(self) -> Counter[Place]:
+    @cached_property
+    def _avoided(self) -> Counter[Place]:
         found: Counter[Place] = Counter()
         for term in self._demand.anti_affinity:
             for here in self._nodes:
@@ -172,7 +182,8 @@ class Judge:
                 found.update(dict.fromkeys(_place(here.node, term), count) if count else {})
         return found
 
-    def _count_claimed(self) -> Counter[Place]:
+    @cached_property
+    def _claimed(self) -> Counter[Place]:
         """Places that pods which are there already don't want to share with this one."""
         found: Counter[Place] = Counter()
         for here in self._nodes:

@@ -169,10 +169,14 @@ class Evenly:
         codes, _, alone, shared = self._projected()
         if not self._counted or self.per_node_only or (codes == ALONE).any():
             return None
-        places = np.flatnonzero(shared >= 0).tolist()
-        totals = dict(zip(places, shared[places].tolist(), strict=True))
         rows: Ints = np.where(self._eligible, codes, ABSENT)
-        return rows, totals, Skew(self._spread.max_skew, self._sets_least(alone, shared))
+        return rows, self.totals(), Skew(self._spread.max_skew, self._sets_least(alone, shared))
+
+    def totals(self) -> dict[int, int]:
+        """Code of a place that several Nodes may share → its pods that count; 0 for an eligible one without any."""
+        _, _, _, shared = self._projected()
+        places = np.flatnonzero(shared >= 0).tolist()
+        return dict(zip(places, shared[places].tolist(), strict=True))
 
     def most_per_new_node(self) -> int:
         if self._spread.topology_key != HOSTNAME or not self._counted:

@@ -252,6 +252,10 @@ class Snapshot:
         found: Ints = self._catalogue.label(key).codes[self._shape_of[: len(self.nodes)]]
         return found
 
+    def code(self, key: str, value: str) -> int:
+        """The number of that value of the label, ABSENT if no Node has it."""
+        return self._catalogue.label(key).code(value)
+
     def admits(self, pod_class: PodClass, rows: Ints) -> Bools:
         """Whether cordon, taints, node selector and node affinity of the Nodes of ``rows`` let the class in."""
         return self.selected(pod_class.demand, rows) & self.tolerated(pod_class.demand, rows)

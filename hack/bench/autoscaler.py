@@ -34,13 +34,13 @@ def loop() -> list[Figure]:
     """5000 Nodes, 150,000 pods of 1500 Deployments, 1000 more that wait; a tenth of the Nodes is little used."""
     cluster = _Cluster()
     settle_in()  # as the process does once all is read
-    cold, decision = _timed(cluster.decide)
+    cold, decision = timed(cluster.decide)
     if not decision.scale_up.added or not decision.scale_down.unneeded:
         raise RuntimeError("nothing was decided: a figure for that is worth nothing")
     warm = []
     for zone_order in range(5):
         cluster.change(zone_order, cluster.pods_there // 100)
-        seconds, _ = _timed(cluster.decide)
+        seconds, _ = timed(cluster.decide)
         warm.append(seconds)
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
@@ -50,7 +50,7 @@ def loop() -> list[Figure]:
     ]
 
 
-def _timed(job: Any) -> tuple[float, Any]:
+def timed(job: Any) -> tuple[float, Any]:
     started = time.process_time()
     answer = job()
     return time.process_time() - started, answer
@@ -89,7 +89,7 @@ class _Cluster:
             self.pods.watched("ADDED", new)
 
 
-def _meta(name: str, owner: tuple[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def meta_of(name: str, owner: tuple[str, str] | None = None, **more: Any) -> dict[str, Any]:
     created = NOW - timedelta(hours=5)
     meta = {"namespace": "default", "name": name, "uid": f"uid-{name}", "resourceVersion": "5", **more}
     meta["creationTimestamp"] = created.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -101,13 +101,13 @@ def _meta(name: str, owner: tuple[str, str] | None = None, **more: Any) -> dict[
 
 def _deployment(number: int) -> dict[str, Any]:
     least, most = names.AUTOSCALER_MIN_ANNOTATION, names.AUTOSCALER_MAX_ANNOTATION
-    meta = _meta(f"md-{number}", annotations={least: "1", most: str(2 * NODES)})
+    meta = meta_of(f"md-{number}", annotations={least: "1", most: str(2 * NODES)})
     return {"metadata": meta, "spec": {"replicas": NODES // GROUPS, "template": {"spec": {}}}}
 
 
 def _set(number: int) -> dict[str, Any]:
     return {
-        "metadata": _meta(f"ms-{number}", ("MachineDeployment", f"md-{number}")),
+        "metadata": meta_of(f"ms-{number}", ("MachineDeployment", f"md-{number}")),
         "spec": {"replicas": NODES // GROUPS},
     }
 
@@ -115,7 +115,7 @@ def _set(number: int) -> dict[str, Any]:
 def _machine(number: int) -> dict[str, Any]:
     ready = {"type": "Ready", "status": "True", "reason": "Ready"}
     return {
-        "metadata": _meta(f"m-{number}", ("MachineSet", f"ms-{number % GROUPS}")),
+        "metadata": meta_of(f"m-{number}", ("MachineSet", f"ms-{number % GROUPS}")),
         "spec": {},
         "status": {"nodeRef": {"name": f"n-{number}"}, "conditions": [ready]},
     }
@@ -128,7 +128,7 @@ def _node(number: int) -> dict[str, Any]:
     if number % GROUPS == 1:
         spec["taints"] = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    meta = {**_meta(f"n-{number}"), "labels": labels}
+    meta = {**meta_of(f"n-{number}"), "labels": labels}
     return {"metadata": meta, "spec": spec, "status": {"capacity": offer, "allocatable": offer, "conditions": [ready]}}
 
 
@@ -146,6 +146,11 @@ def _pod(number: int, node: str) -> dict[str, Any]:
     cpu = 100 if little_used else 200 + app % 7 * 50
     if not node:
         cpu = 14_000 + app % 5 * 100
+    return pod_of(app, number, node=node, cpu=cpu)
+
+
+def pod_of(app: int, number: int, *, node: str, cpu: int) -> dict[str, Any]:
+    """A pod of an app's Deployment; ``cpu`` in milli-cores, ``node`` "" if it waits."""
     labels = {"app": f"app-{app}", "pod-template-hash": f"{app:x}f7", "team": f"team-{app % 40}"}
     container = {
         "name": "main",
@@ -230,7 +235,7 @@ def _pod(number: int, node: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**_meta(f"app-{app}-{number}", ("ReplicaSet", f"app-{app}-{app:x}f7")), "labels": labels},
+        "metadata": {**meta_of(f"app-{app}-{number}", ("ReplicaSet", f"app-{app}-{app:x}f7")), "labels": labels},
         "spec": spec,
         "status": status,
     }
@@ -238,7 +243,7 @@ def _pod(number: int, node: str) -> dict[str, Any]:
 
 _BUDGETS = [
     {
-        "metadata": _meta(f"pdb-{app}"),
+        "metadata": meta_of(f"pdb-{app}"),
         "spec": {"selector": {"matchLabels": {"app": f"app-{app}"}}},
         "status": {"disruptionsAllowed": 40},
     }
