@@ -153,7 +153,9 @@ def needs(key: Key, view: View) -> HostNeed | None:
         found = machines_named(read(csr).node_name, view)
     except UnreadableError:
         return None
-    return HostNeed(uid_of(found[0]), None, FRESH) if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    return HostNeed(uid_of(found[0]), None, FRESH, namespace=key_of(found[0]).namespace)
 
 
 def observe(

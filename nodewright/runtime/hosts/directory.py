@@ -241,7 +241,7 @@ class HostDirectory:
     def _known_scope(self, need: HostNeed) -> bool:
         """Whether the scope in which the host was made is one that is listed; then the search begins there."""
         for key in self._scopes:
-            if str(key) == need.made_in:
+            if str(key) == need.made_in and key.may_have_hosts_of(need.namespace):
                 self._home.setdefault(need.machine_uid, key)
                 return True
         return False
@@ -275,7 +275,7 @@ class HostDirectory:
                     self._home[uid] = key
                 return read
         for key, scope in self._scopes.items():
-            host = scope.listing.host(uid)
+            host = scope.listing.host(uid) if key.may_have_hosts_of(need.namespace) else None
             if host is not None and host.state is not HostState.UNFINISHED:
                 self._home[uid] = key
                 return HostPresent(host)
@@ -287,9 +287,10 @@ class HostDirectory:
         """The config can't be read, so any scope may have the host.
 
         Absent only if every scope that is known says so; the default scopes of all providers count as known, so that
-        a Machine whose config was never good can be deleted in a world where no other Machine is.
+        a Machine whose config was never good can be deleted in a world where no other Machine is. Scopes of other
+        namespaces can't have it, whatever their clouds say.
         """
-        keys = list(self._scopes) or self._default_scopes()
+        keys = [key for key in self._scopes if key.may_have_hosts_of(need.namespace)] or self._default_scopes()
         if not keys:
             return HostUnknown("its config names no provider, and no provider's hosts can be listed")
         reads = {key: self._read(key, need) for key in keys}

@@ -177,7 +177,7 @@ def test_a_node_that_is_recorded_for_another_machine_is_not_that_of_its_namesake
     view = FakeView(client().by(*ITSELF), *with_nodes(joined()), hostile)
     need = RECONCILER.needs(KEY, view)
     assert need is not None
-    assert need.machine_uid == "uid-a"
+    assert (need.machine_uid, need.namespace) == ("uid-a", "default"), "clouds of other namespaces are not believed"
 
 
 def test_a_request_that_goes_asks_for_no_host() -> None:
