@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
+from nodewright.runtime.hosts.directory import HostDirectory
 from providers.base.contract import ConfigKind, Host, HostState, Registration, SecretRef
 from providers.base.errors import ErrorClass
 from providers.base.registry import Registry
@@ -25,9 +26,9 @@ def _secrets_of(config: Mapping[str, Any], namespace: str) -> tuple[SecretRef, .
 async def with_a_hostile_cloud(stage: Scene, *errors: Exception) -> None:
     """That of the namespace ``hostile``, which is known already and lists a host of the UID of another's Machine."""
     kinds = (ConfigKind("fake.dev/v1", "Fake", SCHEMA),)
-    stage.directory._registry = Registry.of(
-        Registration("fake", kinds, scope_of, stage._open, _secrets_of)  # type: ignore[arg-type]
-    )
+    registration = Registration("fake", kinds, scope_of, stage._open, _secrets_of)  # type: ignore[arg-type]
+    stage.directory = HostDirectory(Registry.of(registration), now=stage.clock, seed=1)
+    stage.directory.listen(stage.changed.append)
     cloud = stage.clouds["hostile/a"] = FakeCloud()
     cloud.hosts["u1"] = FORGED
     cloud.errors["list"] = [*errors]

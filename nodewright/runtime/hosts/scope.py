@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -24,11 +23,21 @@ from controllers.kernel.view import Attempt
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.attempts import Attempts
+from nodewright.runtime.hosts.calls import Call, call_of
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import redacted, secrets_of
-from providers.base.contract import Host, Problem, Provider, Shape, ShowsConsole, UpdateAnswer, Updated
+from providers.base.contract import (
+    HoldsConnections,
+    Host,
+    Problem,
+    Provider,
+    Shape,
+    ShowsConsole,
+    UpdateAnswer,
+    Updated,
+)
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -59,28 +68,6 @@ class Answer:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    name: str
-    uid: str
-    spec_hash: str
-    action: HostAction
-    namespace: str
-    """Namespace of the Machine; "" for a host whose Machine is not known."""
-    begun_in: Context = field(default_factory=copy_context, compare=False)
-    """What log lines and spans of the reconcile that asked for the call are about."""
-
-
-def call_of(action: HostAction) -> _Call:
-    match action:
-        case CreateHost(request=request):
-            return _Call("create", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
-        case UpdateHost(request=request):
-            return _Call("update", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
-        case DeleteHost(identity=identity):
-            return _Call("delete", identity.machine_uid, "", action, identity.namespace)
-
-
 class Scope:
     """``open_provider`` may fail (no credentials): then every use tries again and reports the same error."""
 
@@ -97,9 +84,9 @@ class Scope:
         self._answers: dict[str, Answer] = {}
         self._breaker = Breaker(deps.random)
         self._bucket = TokenBucket(deps.options.calls_per_second, deps.options.burst)
-        self._queued: tuple[FairQueue[_Call], ...] = tuple(FairQueue() for _ in _ORDER)
+        self._queued: tuple[FairQueue[Call], ...] = tuple(FairQueue() for _ in _ORDER)
         """The calls of ``_waiting``, by their order; their key is the UID."""
-        self._waiting: dict[str, _Call] = {}
+        self._waiting: dict[str, Call] = {}
         """Calls that have not been made yet, by UID."""
         self._in_flight: dict[str, str] = {}
         self._gone: set[str] = set()
@@ -169,7 +156,7 @@ class Scope:
         self._pump()
         return True
 
-    def _put_in_queue(self, call: _Call) -> None:
+    def _put_in_queue(self, call: Call) -> None:
         before = self._waiting.get(call.uid)
         if before is not None and before.namespace != call.namespace:
             self.withdraw(call.uid)
@@ -249,6 +236,15 @@ class Scope:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
+    async def let_go(self) -> None:
+        """Nobody needs the scope any more, and none of its calls runs: end what its provider keeps."""
+        await self.close(0.0)
+        if isinstance(self._provider, HoldsConnections):
+            try:
+                await self._provider.close()
+            except Exception:
+                _log.exception("provider could not be closed", scope=self.name)
+
     def _pump(self) -> None:
         """Start what may start now."""
         while not self._closed and len(self._running) < self._options.calls_at_once:
@@ -270,7 +266,7 @@ class Scope:
             self._start(call)
         metrics.of(metrics.HOST_QUEUE, self.name).set(sum(map(len, self._queued)))
 
-    def _next_queue(self) -> FairQueue[_Call] | None:
+    def _next_queue(self) -> FairQueue[Call] | None:
         for name, index in _ORDER.items():
             calls = self._queued[index]
             if name == "create" and (not len(calls) or self._is_full):
@@ -294,7 +290,7 @@ class Scope:
             self._pump_timer.cancel()
         self._pump_timer = asyncio.get_running_loop().call_later(pause, self._pump)
 
-    def _start(self, call: _Call) -> None:
+    def _start(self, call: Call) -> None:
         self._breaker.started()
         if call.name == "create":
             self._creating[call.namespace] += 1
@@ -305,7 +301,7 @@ class Scope:
         self._running_of[call.namespace] += 1
         task.add_done_callback(partial(self._ended, call.namespace))
 
-    async def _run(self, call: _Call) -> None:
+    async def _run(self, call: Call) -> None:
         started = self._time()
         error: ProviderError | None = None
         try:
@@ -340,7 +336,7 @@ class Scope:
         _count_down(self._running_of, namespace)
         self._pump()
 
-    async def _make(self, call: _Call) -> None:
+    async def _make(self, call: Call) -> None:
         """The call itself; what it answers is merged at once."""
         if not self._deps.may_call():
             raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
@@ -370,7 +366,7 @@ class Scope:
             text = f"no answer within {self._options.call_timeout:.0f} s"
             raise ProviderError(ErrorClass.TIMEOUT, text) from error
 
-    def _settle(self, call: _Call, error: ProviderError | None, now: float) -> None:
+    def _settle(self, call: Call, error: ProviderError | None, now: float) -> None:
         was_open = self._breaker.is_open(now)
         if error is None:
             self._breaker.succeeded()
@@ -392,7 +388,7 @@ class Scope:
                 del self._in_flight[call.uid], self._waiting[call.uid]
                 self._hold_back(call, now)
 
-    def _hold_back(self, call: _Call, now: float) -> None:
+    def _hold_back(self, call: Call, now: float) -> None:
         assert self._breaker.error is not None
         assert self._breaker.until is not None
         error, seconds = self._breaker.error, self._breaker.until - now

@@ -38,7 +38,7 @@ from controllers.kernel.view import (
 )
 from controllers.machine.reconciler import MachineReconciler
 from nodewright.apiserver.patch.merge import merged
-from nodewright.runtime.hosts.scope import call_of
+from nodewright.runtime.hosts.calls import call_of
 from providers.base.contract import Host, HostRequest, Problem, UpdateAnswer
 from providers.base.errors import REACTIONS, ProviderError
 from providers.base.registry import Registry
