@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from api import names
-from api.conditions import MachineCondition, Reason
 from controllers.bootstrap.credentials import token_ids
 from controllers.certificatesigningrequest.foreign_names import Asker, first_foreign, plain
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.bound_hosts import likeliest
+from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
@@ -227,8 +227,7 @@ def machines_named(name: str, view: View) -> list[Obj]:
         return [owner] if owner is not None and lives_here and is_recorded_for(node, owner) else []
     local = [machine for machine in _named(name, view) if _lives_here(machine, view)]
     free = [machine for machine in local if _node_of(machine) in {"", name}]
-    bound = [machine for machine in free if _may_have_a_host(machine)] or free
-    return [machine for machine in bound if status_of(machine).get("hostScope")] or bound
+    return likeliest(machine for machine in free if provider_id_of(machine)) or free
 
 
 def conditions(csr: Obj) -> list[Mapping[str, Any]]:
@@ -296,16 +295,6 @@ def _is_being_found_out(machine: Obj, view: View) -> bool:
     """Whether nobody knows yet if it lives in the management cluster, for a request there."""
     workload = MANAGEMENT_CLUSTER if view.cluster is not None else _workload(machine, view)
     return isinstance(workload, Unreachable) and workload.finding_out
-
-
-def _may_have_a_host(machine: Obj) -> bool:
-    """Bound to one, and not found without it by the Machine controller."""
-    status = machine.get("status")
-    condition = find(
-        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
-    )
-    bad = condition is not None and condition.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
-    return bool((machine.get("spec") or {}).get("providerID")) and not bad
 
 
 def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:
