@@ -7,6 +7,7 @@ Never by address alone (machine-controller#75, #140: a reused IP claims a dead M
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,7 +15,7 @@ from api import names
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
 from controllers.kernel.node_owner import provider_id_of as node_provider_id
-from controllers.kernel.refs import NODE, Key, Obj, spec_of, uid_of
+from controllers.kernel.refs import NODE, Key, Obj, mapping, spec_of, uid_of
 from controllers.kernel.view import NODE_OWNER, PROVIDER_ID, HostPresent, HostRead, ManagementCluster, View
 from providers.base.contract import Host
 
@@ -58,6 +59,7 @@ def find(machine: Obj, read: HostRead, view: View) -> Link:
     if not host.provider_id:
         return _recorded(machine, view)
     nodes = view.indexed(NODE, PROVIDER_ID, host.provider_id)
+    nodes = _established(nodes, machine) or nodes
     if len(nodes) > 1:
         title = ", ".join(sorted(node["metadata"]["name"] for node in nodes))
         return Conflict(
@@ -72,9 +74,24 @@ def provider_id_of(machine: Obj) -> str:
 
 
 def recorded_for(machine: Obj, view: View) -> list[Obj]:
-    """Nodes that are recorded for ``machine``, but for those whose providerID a second Node carries too."""
+    """Nodes that are recorded for ``machine``. One whose providerID a second Node carries too only if it was linked."""
     nodes = view.indexed(NODE, NODE_OWNER, uid_of(machine)) if uid_of(machine) else ()
-    return [node for node in nodes if is_recorded_for(node, machine) and not _is_doubled(node, view)]
+    known = {node["metadata"]["name"] for node in _established(nodes, machine)}
+    return [
+        node
+        for node in nodes
+        if is_recorded_for(node, machine) and (node["metadata"]["name"] in known or not _is_doubled(node, view))
+    ]
+
+
+def _established(nodes: Iterable[Obj], machine: Obj) -> list[Obj]:
+    """The one among ``nodes`` that is recorded for ``machine`` and is linked to it already.
+
+    A kubelet writes its own Node, and may give it another's providerID and record: whoever comes later with these
+    takes nothing from the Node that was there before.
+    """
+    linked = mapping(mapping(machine.get("status")).get("nodeRef")).get("uid")
+    return [node for node in nodes if linked and uid_of(node) == linked and is_recorded_for(node, machine)]
 
 
 def _is_doubled(node: Obj, view: View) -> bool:
@@ -85,6 +102,7 @@ def _is_doubled(node: Obj, view: View) -> bool:
 def _recorded(machine: Obj, view: View) -> Link:
     bound = provider_id_of(machine)
     fitting = [node for node in recorded_for(machine, view) if node_provider_id(node) in {"", bound}]
+    fitting = _established(fitting, machine) or fitting
     return Linked(fitting[0], by_host=False) if len(fitting) == 1 else Unlinked()
 
 
