@@ -7,7 +7,6 @@ Never by address alone (machine-controller#75, #140: a reused IP claims a dead M
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -59,7 +58,6 @@ def find(machine: Obj, read: HostRead, view: View) -> Link:
     if not host.provider_id:
         return _recorded(machine, view)
     nodes = view.indexed(NODE, PROVIDER_ID, host.provider_id)
-    nodes = _established(nodes, machine) or nodes
     if len(nodes) > 1:
         title = ", ".join(sorted(node["metadata"]["name"] for node in nodes))
         return Conflict(
@@ -74,24 +72,9 @@ def provider_id_of(machine: Obj) -> str:
 
 
 def recorded_for(machine: Obj, view: View) -> list[Obj]:
-    """Nodes that are recorded for ``machine``. One whose providerID a second Node carries too only if it was linked."""
+    """Nodes that are recorded for ``machine``, but for those whose providerID a second Node carries too."""
     nodes = view.indexed(NODE, NODE_OWNER, uid_of(machine)) if uid_of(machine) else ()
-    known = {node["metadata"]["name"] for node in _established(nodes, machine)}
-    return [
-        node
-        for node in nodes
-        if is_recorded_for(node, machine) and (node["metadata"]["name"] in known or not _is_doubled(node, view))
-    ]
-
-
-def _established(nodes: Iterable[Obj], machine: Obj) -> list[Obj]:
-    """The one among ``nodes`` that is recorded for ``machine`` and is linked to it already.
-
-    A kubelet writes its own Node, and may give it another's providerID and record: whoever comes later with these
-    takes nothing from the Node that was there before.
-    """
-    linked = mapping(mapping(machine.get("status")).get("nodeRef")).get("uid")
-    return [node for node in nodes if linked and uid_of(node) == linked and is_recorded_for(node, machine)]
+    return [node for node in nodes if is_recorded_for(node, machine) and not _is_doubled(node, view)]
 
 
 def _is_doubled(node: Obj, view: View) -> bool:
@@ -100,9 +83,10 @@ def _is_doubled(node: Obj, view: View) -> bool:
 
 
 def _recorded(machine: Obj, view: View) -> Link:
-    bound = provider_id_of(machine)
+    """A kubelet writes its own Node, and may give it another's record: the Node that was linked before counts."""
+    bound, linked = provider_id_of(machine), mapping(mapping(machine.get("status")).get("nodeRef")).get("uid")
     fitting = [node for node in recorded_for(machine, view) if node_provider_id(node) in {"", bound}]
-    fitting = _established(fitting, machine) or fitting
+    fitting = [node for node in fitting if linked and uid_of(node) == linked] or fitting
     return Linked(fitting[0], by_host=False) if len(fitting) == 1 else Unlinked()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -18,6 +19,7 @@ from providers.base.contract import BootstrapFormat, ConfigKind, Problem, Regist
 from providers.base.user_data import UserDataLimit
 
 ENTRY_POINT_GROUP = "nodewright.providers"
+LONGEST_SCOPE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,11 @@ class ScopeKey:
     namespace: str = ""
 
     def __str__(self) -> str:
-        return f"{self.provider}/{self.scope}"
+        """At most ``LONGEST_SCOPE`` characters, as ``status.hostScope`` takes; the same for no two scopes."""
+        text = f"{self.provider}/{self.scope}"
+        if len(text) <= LONGEST_SCOPE:
+            return text
+        return f"{text[: LONGEST_SCOPE - 65]}…{sha256(text.encode()).hexdigest()}"
 
     def may_have_hosts_of(self, namespace: str) -> bool:
         """Whether what is listed in it says anything of Machines of ``namespace``: others' clouds prove nothing."""
