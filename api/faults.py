@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+LONGEST: Final = 512
+"""Characters of a path or of a message that is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,16 @@ class FieldError:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
+
+    def shortened(self) -> FieldError:
+        """The same where it is short: a path holds keys of others, a message what they wrote."""
+        if len(self.path) <= LONGEST and len(self.message) <= LONGEST:
+            return self
+        return FieldError(_cut(self.path), _cut(self.message))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 _NOTHING: Mapping[str, Any] = {}

@@ -13,6 +13,8 @@ from enum import StrEnum
 from typing import Any
 
 _MAX_TEXT = 16 * 1024
+_MOST = 1_000
+"""Labels, expressions, or values of one, of a metav1.LabelSelector."""
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
@@ -117,12 +119,16 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
     match_labels = selector.get("matchLabels") or {}
     if not isinstance(match_labels, Mapping):
         raise SelectorError("must be a map of strings", "matchLabels")
+    if len(match_labels) > _MOST:
+        raise SelectorError(f"has more than {_MOST} labels", "matchLabels")
     for key, value in match_labels.items():
         field = f"matchLabels[{key}]"
         found.append(_requirement(str(key), Operator.IN, [value], field))
     expressions = selector.get("matchExpressions") or []
     if not isinstance(expressions, list):
         raise SelectorError("must be a list", "matchExpressions")
+    if len(expressions) > _MOST:
+        raise SelectorError(f"has more than {_MOST} expressions", "matchExpressions")
     for index, expression in enumerate(expressions):
         found.append(_expression(expression, f"matchExpressions[{index}]"))
     return Selector(tuple(sorted(found, key=lambda r: (r.key, r.operator, r.values))))
@@ -181,6 +187,8 @@ def _expression(expression: Any, field: str) -> Requirement:
     values = expression.get("values") or []
     if not isinstance(values, list):
         raise SelectorError("must be a list", f"{field}.values")
+    if len(values) > _MOST:
+        raise SelectorError(f"has more than {_MOST} values", f"{field}.values")
     return _requirement(str(expression.get("key", "")), Operator(operator), values, field)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Final
 
 from api import limits, names
 from api.autoprovision import OfferError, read_offer
@@ -26,6 +27,8 @@ from api.selectors import Selector, SelectorError, from_label_selector
 
 __all__ = ["FieldError", "validate"]
 
+MOST_FAULTS: Final = 1_000
+"""Faults of one object that are looked for."""
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _RANGE = re.compile(r"\[([0-9]{1,9})-([0-9]{1,9})\]\Z")
 
@@ -35,17 +38,19 @@ Errors = Iterator[FieldError]
 def validate(obj: Mapping[str, Any], *, creating: bool = True) -> list[FieldError]:
     """All faults of one object of our group, in the order of its fields; an empty list for objects of other groups.
 
+    No more than ``MOST_FAULTS``, each of a bounded length: who wrote the object says how many it has.
     ``creating=False`` leaves out limits on names, which an object taken over from elsewhere can no longer meet.
     """
     if text_of(obj, "apiVersion").partition("/")[0] != names.GROUP:
         return []
-    found = [*_type(obj), *_metadata(obj)]
     check = _BY_KIND.get(text_of(obj, "kind"))
-    if check is not None:
-        found += check(obj)
-    if creating:
-        found += _name_length(obj)
-    return found
+    faults = chain(
+        _type(obj),
+        _metadata(obj),
+        check(obj) if check is not None else (),
+        _name_length(obj) if creating else (),
+    )
+    return [fault.shortened() for fault in islice(faults, MOST_FAULTS)]
 
 
 def _type(obj: Mapping[str, Any]) -> Errors:

@@ -356,24 +356,24 @@ class _Owners:
     """Machines and MachineSets by their owners, looked up once for all groups."""
 
     def __init__(self, objects: Objects) -> None:
-        self._sets: dict[str, list[Obj]] = {}
-        self._machines: dict[str, list[MachineFacts]] = {}
+        self._sets: dict[tuple[str, str], list[Obj]] = {}
+        self._machines: dict[tuple[str, str], list[MachineFacts]] = {}
         for found in objects.groups.machine_sets:
             for uid in {uid_of(found), controller_uid(found)}:
-                self._sets.setdefault(uid, []).append(found)
+                self._sets.setdefault((key_of(found).namespace, uid), []).append(found)
         owners = {node["metadata"]["name"]: owner_uid(node) for node in objects.workload.nodes}
         for machine in map(machine_facts.read, objects.groups.machines):
             if owners.get(machine.node_name) not in {None, "", machine.uid}:
                 # A user who may write a Machine's status can name any Node there, so the Node's own record decides.
                 machine = replace(machine, node_name="")  # noqa: PLW2901
-            self._machines.setdefault(machine.owner_uid, []).append(machine)
+            self._machines.setdefault((machine.key.namespace, machine.owner_uid), []).append(machine)
 
     def sets(self, group: NodeGroup) -> Sequence[Obj]:
-        return self._sets.get(group.ref.uid, ())
+        return self._sets.get((group.ref.key.namespace, group.ref.uid), ())
 
     def state(self, group: NodeGroup, ready: Container[str]) -> GroupState:
-        sets = self.sets(group)
-        machines = [machine for found in sets for machine in self._machines.get(uid_of(found), ())]
+        sets, namespace = self.sets(group), group.ref.key.namespace
+        machines = [machine for found in sets for machine in self._machines.get((namespace, uid_of(found)), ())]
         machines.sort(key=lambda machine: machine.key)
         state = GroupState(group, tuple(machines), is_rolling(sets))
         joined = (m.node_name for m in state.machines if m.node_name in ready and not state.is_going(m))

@@ -276,10 +276,13 @@ def workload_of(view: View, gangs: Iterable[str] = ()) -> WorkloadObjects:
 
 def _domains(groups: Mapping[str, Obj], sets: Iterable[Obj], *, view: View) -> dict[str, tuple[str, ...]]:
     """Of groups that go over several, by id. Asked for those alone whose provider says what their hosts are like."""
-    sets_of: dict[str, list[Obj]] = {}
+    sets_of: dict[tuple[str, str], list[Obj]] = {}
     for body in sets:
-        sets_of.setdefault(controller_uid(body), []).append(body)
-    found = {name: domain_order(body, sets_of.get(uid_of(body), ()), view=view) for name, body in groups.items()}
+        sets_of.setdefault((key_of(body).namespace, controller_uid(body)), []).append(body)
+    found = {
+        name: domain_order(body, sets_of.get((key_of(body).namespace, uid_of(body)), ()), view=view)
+        for name, body in groups.items()
+    }
     return {name: domains for name, domains in found.items() if domains}
 
 

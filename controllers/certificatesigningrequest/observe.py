@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from api import names
-from api.conditions import MachineCondition, Reason
 from controllers.bootstrap.credentials import token_ids
 from controllers.certificatesigningrequest.foreign_names import Asker, first_foreign, plain
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.bound_hosts import likeliest
+from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
@@ -32,6 +32,7 @@ from controllers.kernel.refs import (
     key_of,
     objects,
     ref_of,
+    spec_of,
     status_of,
     uid_of,
 )
@@ -60,6 +61,8 @@ CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING = "kubernetes.io/kubelet-serving"
 SIGNERS = frozenset({CLIENT, SERVING})
 APPROVED_REASON, DENIED_REASON = "MachineApproved", "MachineDenied"
+TOKEN_PREFIX = "system:bootstrap:"  # noqa: S105  (no password)
+"""Of the user name of who logs in with a bootstrap token, before the token's id."""
 UID_MARK = ", UID "
 """In the message of our conditions, before the UID of the Machine at its end: nothing else tells whose it was."""
 NOT_ASKED = HostUnknown("the provider was not asked yet")
@@ -150,10 +153,12 @@ def needs(key: Key, view: View) -> HostNeed | None:
     if bare.signer not in SIGNERS or bare.decided:
         return None
     try:
-        found = machines_named(read(csr).node_name, view)
+        found = asked_for(csr, read(csr).node_name, view)
     except UnreadableError:
         return None
-    return HostNeed(uid_of(found[0]), None, FRESH) if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    return HostNeed(uid_of(found[0]), None, FRESH, namespace=key_of(found[0]).namespace)
 
 
 def observe(
@@ -177,7 +182,7 @@ def observe(
     name = request.node_name
     if any(_is_being_found_out(machine, view) for machine in _named(name, view)):
         return Observed(csr, view.now, complete=False)
-    machines = machines_named(name, view)
+    machines = asked_for(csr, name, view)
     node = view.get(NODE, Key("", name)) if name else None
     hosts = tuple(_host(machine, node, reads.host if reads else NOT_ASKED, name) for machine in machines)
     asker = Asker(name, uid_of(machines[0]) if len(machines) == 1 else "", _api_hosts(machines, view, api_hosts))
@@ -199,11 +204,21 @@ def observe(
     )
 
 
+def asked_for(csr: Obj, name: str, view: View) -> list[Obj]:
+    """Machines that the request may be for. Of several of that name its token tells, if it was made for one of them."""
+    found = machines_named(name, view)
+    if len(found) < 2:
+        return found
+    token = str(spec_of(csr).get("username") or "").removeprefix(TOKEN_PREFIX)
+    return [machine for machine in found if token in token_ids(uid_of(machine))] or found
+
+
 def machines_named(name: str, view: View) -> list[Obj]:
     """Machines that the Node ``name`` is or may become: the one that it is recorded for; else those of that name.
 
     Not those whose Nodes live in another cluster: who asks here for such a name is somebody else. A Machine without a
-    host of its own holds up nobody: the name alone costs nothing.
+    host of its own holds up nobody: the name alone costs nothing, nor does a providerID that somebody wrote into a
+    Machine whose host the Machine controller has never seen.
     """
     node = view.get(NODE, Key("", name)) if name else None
     if node is not None and owner_uid(node):
@@ -212,7 +227,7 @@ def machines_named(name: str, view: View) -> list[Obj]:
         return [owner] if owner is not None and lives_here and is_recorded_for(node, owner) else []
     local = [machine for machine in _named(name, view) if _lives_here(machine, view)]
     free = [machine for machine in local if _node_of(machine) in {"", name}]
-    return [machine for machine in free if _may_have_a_host(machine)] or free
+    return likeliest(machine for machine in free if provider_id_of(machine)) or free
 
 
 def conditions(csr: Obj) -> list[Mapping[str, Any]]:
@@ -280,16 +295,6 @@ def _is_being_found_out(machine: Obj, view: View) -> bool:
     """Whether nobody knows yet if it lives in the management cluster, for a request there."""
     workload = MANAGEMENT_CLUSTER if view.cluster is not None else _workload(machine, view)
     return isinstance(workload, Unreachable) and workload.finding_out
-
-
-def _may_have_a_host(machine: Obj) -> bool:
-    """Bound to one, and not found without it by the Machine controller."""
-    status = machine.get("status")
-    condition = find(
-        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
-    )
-    bad = condition is not None and condition.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}
-    return bool((machine.get("spec") or {}).get("providerID")) and not bad
 
 
 def _host(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Host:

@@ -98,7 +98,8 @@ def _host(machine: Obj) -> tuple[object, ...]:
     status = machine.get("status")
     reported = status if isinstance(status, Mapping) else {}
     provider_id = (machine.get("spec") or {}).get("providerID")
-    return (uid_of(machine), is_deleting(machine), provider_id, reported.get("nodeRef"), reported.get("addresses"))
+    host = (reported.get("hostScope"), reported.get("addresses"))
+    return (uid_of(machine), is_deleting(machine), provider_id, reported.get("nodeRef"), *host)
 
 
 RECONCILER = CertificateSigningRequestReconciler()

@@ -12,12 +12,11 @@ from datetime import datetime, timedelta
 
 from api.names import OWN_TOKEN_GROUP
 from controllers.certificatesigningrequest.foreign_names import plain
-from controllers.certificatesigningrequest.observe import CLIENT, Host, Observed, is_node
+from controllers.certificatesigningrequest.observe import CLIENT, TOKEN_PREFIX, Host, Observed, is_node
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request
 
 NODES_GROUP = "system:nodes"
 BOOTSTRAP_GROUP = "system:bootstrappers"
-BOOTSTRAP_PREFIX = "system:bootstrap:"
 ADDRESSES_ARE_KNOWN = timedelta(minutes=10)
 """An address that the provider has not reported by then is not the host's."""
 PROOF_MAY_COME = timedelta(seconds=30)
@@ -112,10 +111,10 @@ def _requestor(observed: Observed, request: Request, host: Host) -> Verdict | No
         return Denied(why) if host.joined else Left(why)
     if username == itself and NODES_GROUP in groups:
         return None
-    bootstraps = username.startswith(BOOTSTRAP_PREFIX) and BOOTSTRAP_GROUP in groups
+    bootstraps = username.startswith(TOKEN_PREFIX) and BOOTSTRAP_GROUP in groups
     if observed.signer != CLIENT or not bootstraps:
         return Left(f"{username or 'nobody'} asks, who is neither the Node itself nor, for a client, a bootstrap token")
-    token = username.removeprefix(BOOTSTRAP_PREFIX)
+    token = username.removeprefix(TOKEN_PREFIX)
     if (OWN_TOKEN_GROUP in groups or host.by_token) and token not in host.tokens:
         return Left(f"bootstrap token {token} was not made for Machine {host.key}")
     if observed.node_exists:

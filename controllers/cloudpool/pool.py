@@ -28,6 +28,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find as condition_of
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.ownership import controlled
 from controllers.kernel.protection import read_membership
 from controllers.kernel.refs import (
     MACHINE,
@@ -38,6 +39,7 @@ from controllers.kernel.refs import (
     Obj,
     Ref,
     annotations_of,
+    key_of,
     ref_of,
     resource_version_of,
     spec_of,
@@ -231,9 +233,9 @@ def observe(kind: Kind, key: Key, view: View) -> Pool | None:
     body = view.get(kind, key)
     if body is None:
         return None
-    sets: Sequence[Obj] = [body] if kind == MACHINE_SET else view.indexed(MACHINE_SET, OWNER, uid_of(body))
-    members = [_member(machine, owner) for owner in sets for machine in view.indexed(MACHINE, OWNER, uid_of(owner))]
-    unmatched = view.indexed(MACHINE, OWNER, "")
+    sets: Sequence[Obj] = [body] if kind == MACHINE_SET else controlled(body, MACHINE_SET, view)
+    members = [_member(machine, owner) for owner in sets for machine in controlled(owner, MACHINE, view)]
+    unmatched = (one for one in view.indexed(MACHINE, OWNER, "") if key_of(one).namespace == key.namespace)
     detached = tuple(machine for machine in unmatched if detachment_of(machine, uid_of(body)))
     return Pool(kind, body, tuple(sorted(members, key=lambda member: member.facts.key)), detached, tuple(sets))
 

@@ -35,6 +35,7 @@ from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
+from controllers.kernel.ownership import controlled
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -60,7 +61,7 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.template import template_problem
 from controllers.kernel.version import dotted, parse
-from controllers.kernel.view import CONTROL_PLANE_OF, OWNER, Reached, View, host_name_of
+from controllers.kernel.view import CONTROL_PLANE_OF, Reached, View, host_name_of
 
 READS = (CONTROL_PLANE, MACHINE, CLUSTER, MACHINE_CLASS, MACHINE_DEPLOYMENT, MACHINE_SET, POD, DAEMON_SET, DEPLOYMENT)
 STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -198,7 +199,7 @@ def _waiting(cluster: Key, view: View) -> str:
 
 def _machines(body: Obj, view: View) -> tuple[MachineFacts, ...]:
     """The oldest first."""
-    found = (machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body)))
+    found = (machine_facts.read(machine) for machine in controlled(body, MACHINE, view))
     return tuple(sorted(found, key=lambda machine: (machine.created, machine.key.name)))
 
 

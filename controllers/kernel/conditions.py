@@ -13,6 +13,15 @@ from typing import Any, Literal
 
 from controllers.kernel.refs import objects
 
+LONGEST_MESSAGE = 4096
+"""Characters of a message. API servers take 32768, and a status that they refuse is never written."""
+
+
+def shortened(message: str) -> str:
+    """As a condition takes it: providers, Nodes and API servers say as much as they want, in any characters."""
+    text = message.encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…"
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -101,7 +110,7 @@ def merge(
                 "type": str(condition.type),
                 "status": condition.status,
                 "reason": str(condition.reason),
-                "message": condition.message,
+                "message": shortened(condition.message),
                 "lastTransitionTime": old["lastTransitionTime"] if old and unchanged else format_time(now),
                 "observedGeneration": generation if condition.generation is None else condition.generation,
             }

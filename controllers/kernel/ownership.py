@@ -1,5 +1,8 @@
 """Owner references: read, written, adopted and released.
 
+A reference reaches into no other namespace (Kubernetes: cross-namespace owners count as absent): who knows a UID could
+else have objects of theirs counted, changed and deleted as those of another namespace's owner.
+
 At most one ownerReference of an object has ``controller: true`` (API conventions); the API server refuses a second.
 """
 
@@ -7,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.kernel.refs import Kind, Obj, objects, uid_of
+from controllers.kernel.refs import Kind, Obj, key_of, objects, uid_of
+from controllers.kernel.view import OWNER, View
 
 
 def controller_of(obj: Obj) -> Obj | None:
@@ -22,6 +26,23 @@ def controller_uid(obj: Obj) -> str:
     """UID of the controller, "" for an orphan."""
     reference = controller_of(obj)
     return str(reference.get("uid", "")) if reference else ""
+
+
+def is_controlled_by(owner: Obj, obj: Obj) -> bool:
+    """Whether ``owner`` is the controller of ``obj``."""
+    return controller_uid(obj) == uid_of(owner) and key_of(obj).namespace == key_of(owner).namespace
+
+
+def controlled(owner: Obj, kind: Kind, view: View) -> list[Obj]:
+    """The objects of ``kind`` whose controller is ``owner``."""
+    return [obj for obj in view.indexed(kind, OWNER, uid_of(owner)) if is_controlled_by(owner, obj)]
+
+
+def find_controller(obj: Obj, kind: Kind, view: View) -> Obj | None:
+    """The controller of ``obj``, if it is there and of ``kind``."""
+    uid = controller_uid(obj)
+    owner = view.by_uid(kind, uid) if uid else None
+    return owner if owner is not None and is_controlled_by(owner, obj) else None
 
 
 def reference_to(kind: Kind, owner: Obj) -> dict[str, Any]:

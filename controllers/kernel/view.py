@@ -231,7 +231,8 @@ class HostNeed:
     ``config_path`` says where below spec the config stands: the shell puts it before the paths of what it finds wrong.
     ``made_in`` is the scope in which a host is known to have been made ("" if none was): as long as that scope is not
     listed, nobody can say that the host is absent, wherever an edited config points now.
-    ``namespace`` is the Machine's: Secrets that the config names are looked up there.
+    ``namespace`` is the Machine's: Secrets that the config names are looked up there, and what the clouds of other
+    namespaces say of its host counts for nothing.
     ``live``: have the provider look in its cloud for what the config names, once for all who ask.
     ``console``: have it tell what the host has printed, once.
     """

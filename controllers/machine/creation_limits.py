@@ -2,7 +2,9 @@
 
 All that come up stand in one line: first those that have a host, then by age. A Machine may have its host made when
 fewer stand before it than may come up at once. Each sees the same line, so they need no common counter, in one process
-or in several. A Machine whose provider refuses (quota, stock) stands back: others need not wait for it.
+or in several. Where Machines of several namespaces stand in it (those without a Cluster), namespaces take turns, and
+each leaves a tenth of the places to others. A Machine that waits for something else stands back (its provider refuses
+or is silent, its bootstrap data can't be made, its control plane is not there, nobody can read it).
 
 The limit by the life of a bootstrap token: a control plane that is slow lets hosts join late, and one that joins too
 late never does (cluster-api#8112). So no more come up than have shown that they can join in time: a few at first, then
@@ -11,6 +13,7 @@ twice as many as did within the last such life.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,6 +21,7 @@ from typing import Any
 
 from api.conditions import Reason
 from api.durations import format_duration, parse_duration
+from controllers.kernel.bound_hosts import is_seen
 from controllers.kernel.joining import Limits, cluster_title
 from controllers.kernel.machine_class import class_key
 from controllers.kernel.machine_facts import MachineFacts, read
@@ -25,7 +29,6 @@ from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, is_deleting, key_of, spec_of
 from controllers.kernel.template import is_count
 from controllers.kernel.view import COMING_UP, JOINED, MACHINE_CLASS_REF, View
-from providers.base.errors import ErrorClass
 
 JOINS_AT_FIRST = 20
 """Hosts that may come up before any has shown that it joins in time."""
@@ -34,8 +37,17 @@ NOT_COMING = timedelta(minutes=30)
 """A host that runs for so long and has not joined holds up no others; with a token's lifetime it is that."""
 SOON, LATE = 5.0, 30.0
 """Seconds until a Machine near the head of the line looks again, and until one far behind does."""
-_STAND_BACK = frozenset((*ErrorClass, Reason.CLASS_HOSTS_IN_FLIGHT, Reason.MACHINE_CLASS_NOT_FOUND))
-"""Reasons for which a Machine holds up nobody else: it is not this line that it waits in."""
+_IN_LINE = frozenset(
+    (
+        Reason.PENDING,
+        Reason.PROVISIONING,
+        Reason.HOSTS_IN_FLIGHT,
+        Reason.WAITING_FOR_BOOTSTRAP_DATA,
+        Reason.REPLACING,
+    )
+)
+"""Reasons of a Machine that gets its host as soon as it is its turn. Of any other it is not this line that it waits in.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +115,24 @@ def _of_cluster(machine: Obj, view: View, limits: Limits) -> Iterator[InFlightLi
     if most is None and lifetime is None:
         return
     patience = lifetime or NOT_COMING
-    ahead = _ahead(machine, view.indexed(MACHINE, COMING_UP, title), view.now - patience, Reason.HOSTS_IN_FLIGHT)
+    line = _line(machine, view.indexed(MACHINE, COMING_UP, title), view.now - patience, Reason.HOSTS_IN_FLIGHT)
     if most is not None:
         allowed = most if is_count(most) else 0
-        yield InFlightLimit(f"{whose} lets {most} hosts come up at once ({source})", allowed, ahead)
+        yield from _limits(f"{whose} lets {most} hosts come up at once ({source})", allowed, line, shared=not title)
     if lifetime is not None:
         rule = f"no more hosts of {whose} come up at once than can join while a bootstrap token lives"
-        needed = (ahead + GROWTH) // GROWTH
+        needed = (line.ahead + GROWTH) // GROWTH
         allowed = max(JOINS_AT_FIRST, GROWTH * _joined_since(view, title, view.now - lifetime, needed))
-        yield InFlightLimit(f"{rule} ({format_duration(lifetime)})", allowed, ahead)
+        yield from _limits(f"{rule} ({format_duration(lifetime)})", allowed, line, shared=not title)
+
+
+def _limits(rule: str, allowed: int, line: _Line, *, shared: bool) -> Iterator[InFlightLimit]:
+    """``shared``: by namespaces that don't trust each other."""
+    yield InFlightLimit(rule, allowed, line.ahead)
+    if shared:
+        yield InFlightLimit(
+            f"{rule}, and a tenth of them is left to other namespaces", allowed - allowed // 10, line.own
+        )
 
 
 def _of_class(machine: Obj, view: View) -> Iterator[InFlightLimit]:
@@ -121,17 +142,43 @@ def _of_class(machine: Obj, view: View) -> Iterator[InFlightLimit]:
     if most is None:
         return
     unjoined = (one for one in view.indexed(MACHINE, MACHINE_CLASS_REF, str(named)) if not read(one).node_name)
-    ahead = _ahead(machine, unjoined, view.now - NOT_COMING, Reason.CLASS_HOSTS_IN_FLIGHT)
+    ahead = _line(machine, unjoined, view.now - NOT_COMING, Reason.CLASS_HOSTS_IN_FLIGHT).ahead
     rule = f"MachineClass {named} lets {most} hosts come up at once (maxHostsInFlight)"
     yield InFlightLimit(rule, most if is_count(most) else 0, ahead, Reason.CLASS_HOSTS_IN_FLIGHT)
 
 
-def _ahead(machine: Obj, deletion_guards: Iterable[Obj], given_up: datetime, reason: str) -> int:
-    own, ahead = _rank(read(machine)), 0
-    for facts in map(read, deletion_guards):
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """How many stand before a Machine: in all, and of its own namespace."""
+
+    ahead: int
+    own: int
+
+
+def _line(machine: Obj, others: Iterable[Obj], given_up: datetime, reason: str) -> _Line:
+    """Hosts that come up stand before all that wait. Of those that wait, the first ones of each namespace stand before
+    the second ones; hosts that come up count as its first. Of equal ones the name of the namespace decides.
+    """
+    own, before = read(machine), 0
+    up: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    for facts in map(read, others):
         late = facts.host_since is not None and facts.host_since <= given_up
-        ahead += _rank(facts) < own and _queues_ahead(facts, reason) and not late
-    return ahead
+        if facts.uid == own.uid or late or not _queues_ahead(facts, reason):
+            continue
+        namespace = facts.key.namespace
+        if facts.has_host:
+            up[namespace] += 1
+        elif namespace != own.key.namespace:
+            waiting[namespace] += 1
+        else:
+            before += _rank(facts) < _rank(own)
+    turn = up[own.key.namespace] + before
+    foreign = sum(
+        min(max(turn - up[namespace] + (namespace < own.key.namespace), 0), count)
+        for namespace, count in waiting.items()
+    )
+    return _Line(up.total() + before + foreign, turn)
 
 
 def _rank(facts: MachineFacts) -> tuple[bool, datetime, Key]:
@@ -142,7 +189,8 @@ def _queues_ahead(facts: MachineFacts, reason: str = Reason.CLASS_HOSTS_IN_FLIGH
     """Not one that has arrived, goes, failed, is paused, or waits for something else than the line of ``reason``."""
     if facts.node_name or facts.deleting or facts.failed or paused_by((facts.body,)):
         return False
-    return facts.has_host or facts.reason == reason or facts.reason not in _STAND_BACK
+    seen = facts.has_host and is_seen(facts.body)  # a providerID alone was maybe written by a person
+    return seen or facts.reason == reason or facts.reason in _IN_LINE
 
 
 def _joined_since(view: View, title: str, since: datetime, enough: int) -> int:

@@ -14,7 +14,7 @@ from api import names
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
 from controllers.kernel.node_owner import provider_id_of as node_provider_id
-from controllers.kernel.refs import NODE, Key, Obj, spec_of, uid_of
+from controllers.kernel.refs import NODE, Key, Obj, mapping, spec_of, uid_of
 from controllers.kernel.view import NODE_OWNER, PROVIDER_ID, HostPresent, HostRead, ManagementCluster, View
 from providers.base.contract import Host
 
@@ -83,8 +83,10 @@ def _is_doubled(node: Obj, view: View) -> bool:
 
 
 def _recorded(machine: Obj, view: View) -> Link:
-    bound = provider_id_of(machine)
+    """A kubelet writes its own Node, and may give it another's record: the Node that was linked before counts."""
+    bound, linked = provider_id_of(machine), mapping(mapping(machine.get("status")).get("nodeRef")).get("uid")
     fitting = [node for node in recorded_for(machine, view) if node_provider_id(node) in {"", bound}]
+    fitting = [node for node in fitting if linked and uid_of(node) == linked] or fitting
     return Linked(fitting[0], by_host=False) if len(fitting) == 1 else Unlinked()
 
 

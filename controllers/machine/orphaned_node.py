@@ -44,9 +44,9 @@ def find(key: Key, view: View) -> Obj | None:
     return node if uid and view.by_uid(MACHINE, uid) is None else None
 
 
-def needs(node: Obj) -> HostNeed:
-    """Look for the host everywhere: the config that made it went with its Machine."""
-    return HostNeed(owner_uid(node), None, FRESH)
+def needs(key: Key, node: Obj) -> HostNeed:
+    """Look for the host everywhere where one of ``key`` may be: the config that made it went with its Machine."""
+    return HostNeed(owner_uid(node), None, FRESH, namespace=key.namespace)
 
 
 def plan(orphaned_node: OrphanedNode) -> Plan:

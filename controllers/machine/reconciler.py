@@ -117,7 +117,7 @@ class MachineReconciler:
         if view.get(MACHINE, key) is not None:
             return observe.needs(key, view)
         node = orphaned_node.find(key, view)
-        return orphaned_node.needs(node) if node is not None else None
+        return orphaned_node.needs(key, node) if node is not None else None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | OrphanedNode | None:
         if view.get(MACHINE, key) is not None:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from controllers.kernel import node_owner
-from controllers.kernel.refs import MACHINE, Obj, mapping
+from controllers.kernel.bound_hosts import is_seen
+from controllers.kernel.refs import MACHINE, Obj, key_of, mapping
 from controllers.kernel.view import PROVIDER_ID, HostAbsent, HostPresent, HostRead, View
 from controllers.machine import node_link
 from controllers.machine.node_link import Link, Linked
@@ -45,12 +46,20 @@ def of_any_host(machine: Obj, link: Link, view: View) -> tuple[Obj, ...]:
 
 
 def of_hosts_gone(machine: Obj, read: HostRead, view: View) -> tuple[Obj, ...]:
-    """Nodes of this Machine's replaced hosts that are gone for sure; never one whose providerID a Machine has now."""
+    """Nodes of this Machine's replaced hosts that are gone for sure; never one whose providerID a Machine has now.
+
+    A Machine of another namespace has it if its host was seen: else whoever writes it there would keep the Node.
+    """
     gone = [*earlier_hosts(machine)]
     replaced = replaced_host(machine)
     if replaced and replaced != node_link.provider_id_of(machine) and _is_gone(replaced, read):
         gone.append(replaced)
-    free = {provider_id for provider_id in gone if not view.indexed(MACHINE, PROVIDER_ID, provider_id)}
+    here = key_of(machine).namespace
+    free = {
+        provider_id
+        for provider_id in gone
+        if not any(key_of(o).namespace == here or is_seen(o) for o in view.indexed(MACHINE, PROVIDER_ID, provider_id))
+    }
     recorded = node_link.recorded_for(machine, view) if free else ()
     return tuple(node for node in recorded if node_owner.provider_id_of(node) in free)
 

@@ -9,8 +9,18 @@ from typing import Any
 from api.conditions import MachineCondition, Reason
 from api.names import OperationType
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, find, format_time, is_true, merge, merge_patch, parse_time, typed
-from controllers.kernel.refs import Obj, uid_of
+from controllers.kernel.conditions import (
+    Condition,
+    find,
+    format_time,
+    is_true,
+    merge,
+    merge_patch,
+    parse_time,
+    shortened,
+    typed,
+)
+from controllers.kernel.refs import Obj, mapping, uid_of
 from controllers.machine import bootstrap_data, joining, live_config, node_metadata, node_permission
 from controllers.machine.availability import available_condition, seconds_left
 from controllers.machine.decision import Decision
@@ -23,6 +33,7 @@ SETTLE = timedelta(seconds=2)
 """A Machine that is Ready so soon after its host was accepted is reported once, as Ready: no write in between."""
 NO_HOST_SETTLE = timedelta(seconds=10)
 """The same while the host is only asked for."""
+MOST_ADDRESSES = 128
 LIST_LAG = timedelta(seconds=2)
 """For so long a list may show a host as booting whose Node is Ready: the next one brings the addresses as well."""
 QUEUED_REASONS = (Reason.HOSTS_IN_FLIGHT, Reason.CLASS_HOSTS_IN_FLIGHT)
@@ -159,9 +170,9 @@ def _desired(observed: Observed, decision: Decision) -> dict[str, Any]:
         new_status |= {
             "phase": str(TABLE[decision.stage].phase),
             "errorReason": str(failure.reason) if failure else None,
-            "errorMessage": failure.message if failure else None,
+            "errorMessage": shortened(failure.message) if failure else None,
             "failureReason": str(failure.reason) if failure else None,
-            "failureMessage": failure.message if failure else None,
+            "failureMessage": shortened(failure.message) if failure else None,
         }
     return new_status
 
@@ -216,11 +227,22 @@ def _host_facts(observed: Observed) -> dict[str, Any]:
     if host is None or observed.deleting:
         return {}
     facts: dict[str, Any] = {}
-    if host.addresses:
-        facts["addresses"] = [{"type": a.type, "address": a.address} for a in host.addresses]
-    if host.failure_domain:
+    addresses = [
+        {"type": a.type, "address": a.address} for a in host.addresses if fits(a.type, 63) and fits(a.address, 256)
+    ]
+    if addresses:
+        facts["addresses"] = addresses[:MOST_ADDRESSES]
+    if fits(host.failure_domain, 253):
         facts["failureDomain"] = host.failure_domain
     return facts
+
+
+def fits(text: object, longest: int) -> bool:
+    """Whether it is a text that the schema of the status takes; what is longer is none of what it should be.
+
+    A status that the API server refuses is never written, and what comes after it is never done.
+    """
+    return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable()
 
 
 def _node_facts(observed: Observed) -> dict[str, Any]:
@@ -231,12 +253,12 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
         forgets = forgets or observed.refers_elsewhere
         return {"nodeRef": None} if forgets else {}
     facts: dict[str, Any] = {"nodeRef": _reference(node)}
-    info = (node.get("status") or {}).get("nodeInfo") or {}
-    kubelet = info.get("kubeletVersion")
-    if kubelet:
-        name, _, version = str(info.get("containerRuntimeVersion") or "").partition("://")
+    info = mapping(mapping(node.get("status")).get("nodeInfo"))
+    kubelet, runs = info.get("kubeletVersion"), info.get("containerRuntimeVersion")
+    if fits(kubelet, 64):
+        name, _, version = runs.partition("://") if isinstance(runs, str) else ("", "", "")
         # What the Node no longer says is taken away, not left as it was.
-        runtime = {"name": name, "version": version or None} if name else None
+        runtime = {"name": name, "version": version if fits(version, 64) else None} if fits(name, 63) else None
         facts["versions"] = {"kubelet": kubelet, "containerRuntime": runtime}
     request = observed.desired.request
     if request is not None and not observed.deleting:
@@ -261,6 +283,6 @@ def _last_operation(observed: Observed, stage: Stage, decision: Decision) -> Map
     return {
         "type": str(OperationType.UPDATE if updated else row.type),
         "state": str(row.state),
-        "description": message,
+        "description": shortened(message),
         "lastUpdated": format_time(observed.now),
     }

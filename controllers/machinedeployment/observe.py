@@ -20,6 +20,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition, removal
 from controllers.kernel.names import machine_prefix, machine_set_name
 from controllers.kernel.ordinals import Ordinals, OrdinalsError, read_ordinals
+from controllers.kernel.ownership import controlled
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -163,7 +164,7 @@ def observe(key: Key, view: View) -> Observed | None:
         return None
     desired = parse_spec(body)
     cluster = cluster_of(body, view) if not desired.problem else None
-    owned = view.indexed(MACHINE_SET, OWNER, uid_of(body))
+    owned = controlled(body, MACHINE_SET, view)
     if not desired.problem:
         desired = replace(desired, template=rollout_after.in_force(desired.template, owned, desired.after, view.now))
     record = read_record(_status(body)) if not desired.problem else None
@@ -231,7 +232,7 @@ def _state(body: Obj, desired: DeploymentSpec, want: Mapping[str, Any], around: 
         journal = read_ordinals(_status(body))
     except OrdinalsError:
         journal = Ordinals()
-    owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
+    owned = [machine_facts.read(machine) for machine in controlled(body, MACHINE, view)]
     members = partition(owned, journal, machine_prefix(body["metadata"]["name"], uid_of(body)), view.now)
     template = spec.template
     readable = isinstance(template, Mapping) and not template_problem(template)

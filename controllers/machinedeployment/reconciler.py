@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.kernel import machine_facts
-from controllers.kernel.ownership import controller_of, controller_uid
+from controllers.kernel.ownership import controller_of, controller_uid, find_controller
 from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
@@ -46,7 +46,7 @@ def deployments_of_set(body: Obj, view: View) -> Iterable[Key]:
 
 def deployments_of_machine(machine: Obj, view: View) -> Iterable[Key]:
     """Through its MachineSet."""
-    body = view.by_uid(MACHINE_SET, controller_uid(machine)) if controller_uid(machine) else None
+    body = find_controller(machine, MACHINE_SET, view)
     return deployments_of_set(body, view) if body is not None and controller_uid(body) else ()
 
 

@@ -14,6 +14,7 @@ from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.node_owner import claimed_by_another
+from controllers.kernel.ownership import find_controller
 from controllers.kernel.pausing import cluster_name_of, cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -201,7 +202,7 @@ def _target(machine: Obj, desired: HealthCheckSpec, followed: datetime, node_sou
 
 
 def _is_deferred(machine: MachineFacts, view: View) -> bool:
-    owner = view.by_uid(MACHINE_SET, machine.owner_uid) if machine.owner_uid else None
+    owner = find_controller(machine.body, MACHINE_SET, view)
     return owner is not None and defers(owner)
 
 
@@ -230,8 +231,8 @@ def _age(check: Obj) -> tuple[datetime, str]:
 def _unborn(machines: Iterable[MachineFacts], view: View) -> frozenset[str]:
     """What the MachineSets of these Machines have deleted and not made again yet."""
     found: set[str] = set()
-    for uid in {machine.owner_uid for machine in machines if machine.owner_uid}:
-        owner = view.by_uid(MACHINE_SET, uid)
+    owners = {machine.owner_uid: find_controller(machine.body, MACHINE_SET, view) for machine in machines}
+    for owner in owners.values():
         listed = (owner.get("status") or {}).get("remediated") if owner is not None else None
         found.update(read_remediation_data(entry).machine for entry in (listed if isinstance(listed, list) else ()))
     return frozenset(found - {""})

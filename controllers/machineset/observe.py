@@ -19,7 +19,7 @@ from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
 from controllers.kernel.ordinals import Ordinals, OrdinalsError, read_ordinals
-from controllers.kernel.ownership import controller_uid
+from controllers.kernel.ownership import controlled, controller_uid, find_controller
 from controllers.kernel.pausing import cluster_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -112,7 +112,7 @@ def observe(key: Key, view: View) -> Observed | None:
     cluster = cluster_of(body, view) if not desired.problem else None
     deployment = _owner(body, view)
     prefix = machine_prefix(key.name, uid_of(body))
-    owned = [machine_facts.read(machine) for machine in view.indexed(MACHINE, OWNER, uid_of(body))]
+    owned = [machine_facts.read(machine) for machine in controlled(body, MACHINE, view)]
     used = (ordinal_of(machine.key.name, prefix) for machine in owned)
     ordinals = ordinals.above(ordinal for ordinal in used if ordinal is not None)
     ordinals = ordinals.without(_taken(ordinals, view, key, prefix, uid_of(body)))
@@ -160,8 +160,7 @@ def parse_spec(body: Obj) -> SetSpec:
 
 
 def _owner(body: Obj, view: View) -> Obj | None:
-    uid = controller_uid(body)
-    return view.by_uid(MACHINE_DEPLOYMENT, uid) if uid else None
+    return find_controller(body, MACHINE_DEPLOYMENT, view)
 
 
 def _ownerless(view: View, body: Obj, desired: SetSpec) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.kernel import machine_facts
-from controllers.kernel.ownership import controller_of, controller_uid
+from controllers.kernel.ownership import controlled, controller_of, controller_uid
 from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
@@ -21,9 +21,8 @@ from controllers.kernel.refs import (
     key_of,
     labels_of,
     spec_of,
-    uid_of,
 )
-from controllers.kernel.view import NAMESPACE, OWNER, HostNeed, HostReads, View
+from controllers.kernel.view import NAMESPACE, HostNeed, HostReads, View
 from controllers.kernel.waking import (
     itself,
     members_of_cluster,
@@ -61,7 +60,7 @@ def while_machines_move(key: Key, view: View) -> float:
 
 
 def sets_of_deployment(deployment: Obj, view: View) -> Iterable[Key]:
-    return tuple(key_of(body) for body in view.indexed(MACHINE_SET, OWNER, uid_of(deployment)))
+    return tuple(key_of(body) for body in controlled(deployment, MACHINE_SET, view))
 
 
 class MachineSetReconciler:

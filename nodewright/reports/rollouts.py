@@ -9,9 +9,9 @@ from typing import Any
 from api.conditions import DeploymentCondition
 from api.intorstring import IntOrStringError, resolve
 from api.names import CAPI_REVISION_ANNOTATION, REVISION_ANNOTATION
-from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, format_time
-from controllers.kernel.refs import MACHINE_SET, Obj, annotations_of, key_of, uid_of
+from controllers.kernel.ownership import controlled
+from controllers.kernel.refs import MACHINE_SET, Obj, annotations_of, key_of
 from controllers.kernel.view import View
 from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
 from nodewright.reports.json_parts import number, part, text
@@ -35,7 +35,7 @@ def _rollout(deployment: Obj, view: View) -> dict[str, Any]:
     wanted = number(spec, "replicas", default=1)
     rolling = part(spec, "strategy", "rollingUpdate")
     budgets = read_budgets(part(spec, "strategy").get("disruptionBudgets"), wanted)
-    sets = view.indexed(MACHINE_SET, indexes.OWNER, uid_of(deployment))
+    sets = controlled(deployment, MACHINE_SET, view)
     lanes = sorted((_lane(each) for each in sets), key=lambda lane: -int(lane["revision"]))
     kept = [lane for lane in lanes if lane["machines"] or lane["replicas"]] or lanes[:1]
     return {

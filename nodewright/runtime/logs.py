@@ -7,6 +7,7 @@ reconcile, and of the provider calls that it begins, names its object.
 from __future__ import annotations
 
 import io
+import json as standard_json
 import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
@@ -168,7 +169,11 @@ def _shown(value: Any, *, lines: bool = False) -> Any:
 
 
 def _json(value: Any, **_: Any) -> str:
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    """A line, whatever is in it: what a cloud says may be no Unicode, and no line is worth a call that fails."""
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        return standard_json.dumps(value, default=str)
 
 
 def _bridge(processors: list[Any], level: int, stream: TextIO) -> None:

@@ -17,7 +17,7 @@ import structlog
 
 from api.secrets import without_secrets
 from controllers.kernel.actions import Event
-from controllers.kernel.conditions import format_time
+from controllers.kernel.conditions import format_time, shortened
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
 from nodewright.runtime import metrics
@@ -163,12 +163,13 @@ class EventRecorder:
         if sentence is None or loop_now - sentence.first_at > FORGET_AFTER:
             now = self._now()
             suffix = digest([*identity, now.isoformat()], 16)
-            sentence = _Sentence(f"{event.target.key.name[:230]}.{suffix}", now, loop_now, now, correlated.message)
+            name = f"{event.target.key.name[:230]}.{suffix}"
+            sentence = _Sentence(name, now, loop_now, now, shortened(correlated.message))
             self._sentences.pop(identity, None)
             self._sentences[identity] = sentence
             if len(self._sentences) > MOST_SENTENCES:
                 del self._sentences[next(iter(self._sentences))]
-        sentence.message = correlated.message
+        sentence.message = shortened(correlated.message)
         return sentence
 
     async def _write(self, event: Event, sentence: _Sentence) -> None:

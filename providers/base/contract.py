@@ -231,6 +231,14 @@ LONGEST_CONSOLE = 65536
 
 
 @runtime_checkable
+class HoldsConnections(Protocol):
+    """A provider that keeps connections or threads from call to call. Optional."""
+
+    async def close(self) -> None:
+        """End them: nobody asks it any more."""
+
+
+@runtime_checkable
 class ShowsConsole(Protocol):
     """A provider that can tell what a host has printed, though nobody can reach the host. Optional.
 

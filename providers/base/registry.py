@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -18,6 +19,7 @@ from providers.base.contract import BootstrapFormat, ConfigKind, Problem, Regist
 from providers.base.user_data import UserDataLimit
 
 ENTRY_POINT_GROUP = "nodewright.providers"
+LONGEST_SCOPE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,25 @@ class Found:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScopeKey:
-    """One account or region of one provider: hosts in it are listed by one call."""
+    """One account or region of one provider: hosts in it are listed by one call.
+
+    ``namespace``: the one whose Secrets or objects say what it is; "" for a scope of all namespaces.
+    """
 
     provider: str
     scope: str
+    namespace: str = ""
 
     def __str__(self) -> str:
-        return f"{self.provider}/{self.scope}"
+        """At most ``LONGEST_SCOPE`` characters, as ``status.hostScope`` takes; the same for no two scopes."""
+        text = f"{self.provider}/{self.scope}"
+        if len(text) <= LONGEST_SCOPE:
+            return text
+        return f"{text[: LONGEST_SCOPE - 65]}…{sha256(text.encode()).hexdigest()}"
+
+    def may_have_hosts_of(self, namespace: str) -> bool:
+        """Whether what is listed in it says anything of Machines of ``namespace``: others' clouds prove nothing."""
+        return self.namespace in {"", namespace}
 
 
 class Registry:
@@ -112,7 +126,9 @@ class Registry:
         scope = found.registration.scope_of(config)
         registration = found.registration
         namespaced = registration.reads_bootstrap_data or bool(registration.secrets_of(config, namespace))
-        return ScopeKey(found.registration.name, f"{namespace}/{scope}" if namespaced else scope)
+        if not namespaced:
+            return ScopeKey(found.registration.name, scope)
+        return ScopeKey(found.registration.name, f"{namespace}/{scope}", namespace)
 
     def bootstrapping(self, config: Mapping[str, Any]) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
         """The forms of bootstrap data that its provider hands to hosts of ``config``, why it gets none from here

@@ -10,8 +10,10 @@ from providers.base.contract import HostIdentity, HostRequest
 
 _LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet", "steps")
 """Fields that claims of earlier versions have not."""
-_LONGEST = 16_384
-"""Bytes. The file lies on a host that others may write to."""
+LONGEST = 16_384
+"""Characters of a claim: the status of a pool takes no more, and the file lies on a host that others may write to."""
+_MOST = {"namespace": 63, "machine": 253}
+"""Characters of these fields, which the status shows together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Claim:
     @classmethod
     def read(cls, text: str) -> Claim | None:
         """None if it is no claim of ours."""
-        if len(text) > _LONGEST:
+        if len(text) > LONGEST:
             return None
         try:
             fields = json.loads(text)
@@ -94,4 +96,6 @@ class Claim:
             return None
         if not fields["id"] or not fields["machine_uid"]:
             return None
-        return cls(**{name: fields[name] for name in names})
+        claim = cls(**{name: fields[name] for name in names})
+        fits = all(len(fields[name]) <= most for name, most in _MOST.items())
+        return claim if fits and len(claim.text()) <= LONGEST else None

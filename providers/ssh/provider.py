@@ -29,7 +29,7 @@ from providers.base.contract import (
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import in_place, remote
-from providers.ssh.claims import Claim
+from providers.ssh.claims import LONGEST, Claim
 from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
@@ -43,6 +43,8 @@ LOOKS_AT_ONCE = 256
 INTENT_COUNTS = timedelta(minutes=3)
 """A claim is on the host 2 * 45 s after it was written into the status, or never."""
 MOST_CONFIRMED = 10_000
+_ROOM = 1024
+"""Characters that a claim may grow by: other hashes, and an identity of longer names."""
 
 
 class SSHProvider:
@@ -336,8 +338,9 @@ class SSHProvider:
 
 
 def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
+    """Raises ProviderError for one that could not be read again: the host would be nobody's."""
     identity = request.identity
-    return Claim(
+    claim = Claim(
         id=dice.token_hex(6),
         machine_uid=identity.machine_uid,
         namespace=identity.namespace,
@@ -353,6 +356,10 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         kubelet=request.versions.kubelet,
         steps="join" if request.bootstrap is not None else "",
     )
+    if len(claim.text()) > LONGEST - _ROOM:
+        text = f"releaseCommand: is too long: the claim on the host may have {LONGEST} characters in all"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
+    return claim
 
 
 def _where(pool: Pool, request: HostRequest) -> str:

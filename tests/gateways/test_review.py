@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 
-from nodewright.gateways.admission.review import BadReviewError, review
+from api.selectors import SelectorError, from_label_selector
+from api.validate import MOST_FAULTS, validate
+from nodewright.gateways.admission.review import BadReviewError, review, review_text
 from providers.base.contract import ConfigKind, Registration
 from providers.base.registry import Registry
 from tests.builders.objects import Builder, machine, machine_class, machine_deployment, machine_set
@@ -184,3 +187,48 @@ def test_an_object_of_any_shape_is_answered(junk: Any) -> None:
         else junk,
     )
     assert "allowed" in told(body)
+
+
+MANY = 30_000
+FAULTY: dict[str, Callable[[], Any]] = {
+    "labels": lambda: {"metadata": {"labels": {f"b c;{number}": "v v" for number in range(MANY)}}},
+    "taints": lambda: {"taints": [{"key": "a b"}] * MANY},
+    "one long key": lambda: {"metadata": {"labels": {"x" * 1_000_000: "v"}}},
+    "long times": lambda: {"nodeDrainTimeout": "9" * 1_000_000},
+}
+
+
+@pytest.mark.parametrize("spec", FAULTY.values(), ids=FAULTY.keys())
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_an_object_of_many_faults_costs_little_and_its_answer_is_bounded(
+    spec: Callable[[], Any], operation: str
+) -> None:
+    """An answer named each of 80,000 faults, and an update compared each with each."""
+    body, old = machine("m-1").provider_config(**FAKE), machine("m-1").provider_config(**FAKE)
+    body.spec.update(spec())
+    old.spec.update(spec() if operation == "UPDATE" else {})
+    assert len(validate(body.build())) <= MOST_FAULTS
+    answer = told(asked(body, operation, old))
+    assert len(orjson.dumps(answer)) < 200_000
+    assert answer["allowed"] is (operation == "UPDATE"), "what was there before refuses no update"
+    if operation == "CREATE" and len(fields(answer)) == 100:
+        assert "and 900 or more others" in answer["status"]["message"]
+
+
+def test_a_review_of_more_objects_than_one_has_is_not_read() -> None:
+    text = b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": [' + b"{}," * 50_000 + b"{}]}"
+    with pytest.raises(BadReviewError, match="more than 20000 objects"):
+        review_text(text, REGISTRY)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {f"k{number}": "v" for number in range(1_001)}},
+        {"matchExpressions": [{"key": "a", "operator": "Exists"}] * 1_001},
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": ["v"] * 1_001}]},
+    ],
+)
+def test_a_selector_of_thousands_of_requirements_is_refused(selector: dict[str, Any]) -> None:
+    with pytest.raises(SelectorError, match="more than 1000"):
+        from_label_selector(selector)

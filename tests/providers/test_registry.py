@@ -95,3 +95,10 @@ def test_a_scope_is_told_by_provider_and_its_own_word() -> None:
     assert str(ScopeKey("good", "only")) == "good/only"
     with pytest.raises(LookupError, match="no installed provider"):
         registry.scope(SIMULATED)
+
+
+def test_the_name_of_a_scope_fits_the_status_of_a_machine() -> None:
+    """A Machine of a longer one could never say where its host is, and so was never deleted."""
+    long = [ScopeKey("openstack", f"team/{'s' * 250}/{'c' * 250}/{'r' * 250}{end}", "team") for end in "ab"]
+    assert [len(str(key)) for key in long] == [512, 512]
+    assert str(long[0]) != str(long[1])

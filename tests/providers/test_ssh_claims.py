@@ -10,6 +10,7 @@ import pytest
 
 from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.claims import Claim
 from providers.ssh.config import parse
 from providers.ssh.provider import SSHProvider, _claim_for
 from tests.providers.sshworld import World
@@ -195,3 +196,28 @@ async def test_a_delete_that_comes_late_does_not_touch_the_next_claim(world: Wor
     assert new.name == old.name
     await provider.delete(old)
     assert not (world.hosts[new.name].home / "releasing").exists()
+
+
+async def test_a_claim_that_could_not_be_read_again_takes_no_host(world: World, provider: SSHProvider) -> None:
+    """It would be nobody's, and the next try would take the next host."""
+    wanted = request()
+    config = {**wanted.config, "releaseCommand": ["é" * 1024] * 4}
+    with pytest.raises(ProviderError) as caught:
+        await provider.create(replace(wanted, config=config))
+    assert caught.value.error_class is ErrorClass.INVALID_CONFIGURATION
+    assert caught.value.message.startswith("releaseCommand: ")
+    assert world.claims() == []
+    await provider.create(replace(wanted, config={**wanted.config, "releaseCommand": ["x" * 1024] * 10}))
+    assert len(world.claims()) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"namespace": "n" * 64}, {"machine": "m" * 254}, {"release_command": "é" * 7000}],
+    ids=["namespace", "machine", "command"],
+)
+def test_what_a_host_says_is_no_claim_if_the_status_of_its_pool_could_not_hold_it(changed: dict[str, str]) -> None:
+    """One host of a pool could keep the whole status from being written."""
+    fields = json.loads(_claim_for(request(), parse(request().config)).text())
+    assert Claim.read(json.dumps(fields)) is not None
+    assert Claim.read(json.dumps(fields | changed, ensure_ascii=False)) is None

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from controllers.kernel.bootstrapping import JoinTarget
+from controllers.kernel.refs import Key, Kind
 from nodewright.apiserver.app.authority import load_or_create
-from nodewright.runtime.bootstrap.targets import ca_fault, is_reachable
+from nodewright.runtime.bootstrap.targets import FORGET, HELD, Site, Targets, ca_fault, is_reachable
+from nodewright.runtime.kube.connection import Connection
+from nodewright.runtime.kube.errors import ApiError
 from tests.builders import NOW
+from tests.runtime.virtual_time import virtual_time
 
 
 @pytest.mark.parametrize(
@@ -43,3 +50,39 @@ def test_a_ca_has_to_be_there_readable_and_valid(tmp_path: Path) -> None:
     assert "not known" in ca_fault(b"", NOW)
     assert "no PEM" in ca_fault(b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n", NOW)
     assert "larger" in ca_fault(b"x" * 100_000, NOW)
+
+
+class Answering:
+    """A client of an API server that says all that a host needs."""
+
+    def __init__(self, pem: bytes) -> None:
+        self.connection = Connection("https://10.0.0.1:6443", ca=pem)
+
+    async def version(self) -> dict[str, str]:
+        return {"gitVersion": "v1.34.0"}
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, object]:
+        raise ApiError(404, "NotFound", "")
+
+
+@virtual_time
+async def test_clusters_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> None:
+    load_or_create(tmp_path / "ca.crt", tmp_path / "ca.key", NOW)
+    client: Any = Answering((tmp_path / "ca.crt").read_bytes())
+    targets = Targets(lambda cluster: Site(client, str(cluster), is_workload=True), lambda: NOW, lambda _: None)
+
+    async def asked(name: str) -> JoinTarget:
+        while not isinstance(found := targets.look(Key("default", name), ""), JoinTarget):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        return found
+
+    for number in range(50):
+        await asked(f"c{number}")
+    for _ in range(3):
+        await asyncio.sleep(FORGET / 2)
+        await asked("kept")
+        await asyncio.sleep(HELD + 1)
+        await asked("kept")
+    assert [str(key) for key in targets._known] == ["default/kept"]
+    assert (await asked("c1")).server == "https://10.0.0.1:6443", "it comes back when it is asked for"
+    await targets.close()

@@ -136,3 +136,11 @@ def test_logging_outlives_the_standard_error_that_it_was_set_up_with(monkeypatch
     log.info("three")
     logging.getLogger("library").warning("four")
     assert [json.loads(line)["event"] for line in second.getvalue().splitlines()] == ["three", "four"]
+
+
+def test_a_line_with_what_is_no_unicode_is_written(stream: io.StringIO) -> None:
+    """A cloud that said it made the log of a failed call raise, so that the failure was not counted."""
+    logs.configure(json=True, stream=stream)
+    structlog.get_logger("t").warning("provider call failed", error="bad \ud800", nested={"a": ["\udfff"], 7: object})
+    (line,) = _lines(stream)
+    assert line["error"].startswith("bad ")

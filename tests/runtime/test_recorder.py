@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+import pytest
+
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NODE, Key, Kind, Obj, Ref
 from nodewright.runtime import recorder as module
 from nodewright.runtime.correlator import BURST, MOST_SIMILAR, REFILL_SECONDS, SIMILAR_WITHIN
-from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from nodewright.runtime.kube.errors import ApiError, InvalidRequestError, NoAnswer
+from nodewright.runtime.kube.requests import encoded
 from nodewright.runtime.recorder import EventRecorder
 from tests.builders.clock import NOW
 from tests.runtime.virtual_time import virtual_time
@@ -225,3 +229,22 @@ async def test_an_event_shows_no_credential() -> None:
     await driver.written()
     assert driver.server.created[0]["message"] == "the cloud said: 401 for Bearer [hidden]"
     await driver.close()
+
+
+@virtual_time
+async def test_an_event_of_any_text_is_written() -> None:
+    """A text of a cloud that is no Unicode ended the task that writes Events, and with it the process."""
+    driver = RecorderDriver()
+    for text in ("bad \ud800", "x" * 100_000):
+        driver.recorder.record(said(text))
+    await driver.written()
+    assert len(driver.server.created) == 2
+    for body in driver.server.created:
+        assert orjson.loads(encoded(body))["message"]
+    assert not driver.task.done()
+    await driver.close()
+
+
+def test_a_body_that_is_no_unicode_is_an_error_of_the_request() -> None:
+    with pytest.raises(InvalidRequestError, match="no Unicode"):
+        encoded({"status": {"x": "\ud800"}})

@@ -16,13 +16,17 @@ from api import names
 from api.faults import FieldError, child, text_of
 from api.kinds import KINDS
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
-from api.validate import validate
+from api.validate import MOST_FAULTS, validate
 from controllers.bootstrap import sizes
 from providers.base.registry import Registry
 
 API_VERSION = "admission.k8s.io/v1"
 _CONFIGURED = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachineClass"})
 """Kinds whose provider configuration is checked by the provider's schema."""
+_MOST_CONTAINERS = 20_000
+"""Objects and lists in a review: reading more of them would keep other reviews waiting."""
+_MOST_TOLD = 100
+"""Faults that an answer names."""
 _LONGEST_WARNING = 256
 """Characters; API servers cut what is longer."""
 
@@ -60,6 +64,8 @@ def review(body: Any, registry: Registry) -> dict[str, Any]:
 
 def review_text(text: bytes, registry: Registry) -> tuple[Any, dict[str, Any]]:
     """What a request's body says, and the AdmissionReview to answer with. Raises BadReviewError."""
+    if text.count(b"{") + text.count(b"[") > _MOST_CONTAINERS:
+        raise BadReviewError(f"it has more than {_MOST_CONTAINERS} objects and lists")
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -86,7 +92,8 @@ def judge(request: Mapping[str, Any], registry: Registry) -> Verdict:
     if creating:
         return found
     before = _judged(child(request, "oldObject"), registry, creating)
-    errors = tuple(error for error in found.errors if error not in before.errors)
+    known = frozenset(before.errors)
+    errors = tuple(error for error in found.errors if error not in known)
     return Verdict(errors, tuple(text for text in found.warnings if text not in before.warnings))
 
 
@@ -97,8 +104,8 @@ def _judged(obj: Mapping[str, Any], registry: Registry, creating: bool) -> Verdi
         if unknown:
             # Another process may have the provider: this one must not stand in its way.
             warnings.append(str(problem)[:_LONGEST_WARNING])
-        elif problem not in errors:
-            errors.append(problem)
+        elif (fault := problem.shortened()) not in errors:
+            errors.append(fault)
     return Verdict(tuple(errors), tuple(warnings))
 
 
@@ -137,7 +144,9 @@ def _refusal(request: Mapping[str, Any], errors: tuple[FieldError, ...]) -> dict
     """A Status as an API server writes it for an invalid object."""
     kind = child(request, "kind")
     obj_name = text_of(request, "name") or text_of(child(child(request, "object"), "metadata"), "generateName")
-    texts = [str(error) for error in errors]
+    left_out, at_least = len(errors) - _MOST_TOLD, " or more" if len(errors) >= MOST_FAULTS else ""
+    errors = errors[:_MOST_TOLD]
+    texts = [*map(str, errors), *([f"and {left_out}{at_least} others"] if left_out > 0 else [])]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{text_of(kind, 'kind')}.{text_of(kind, 'group')}"
     return {

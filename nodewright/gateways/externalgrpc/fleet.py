@@ -10,16 +10,15 @@ from typing import Any
 
 import structlog
 
-from api.conditions import MachineCondition, Reason
 from controllers.autoscaler import templates
 from controllers.externalgrpc import decide
 from controllers.externalgrpc.decide import Asked, GroupFacts
 from controllers.kernel import machine_facts
-from controllers.kernel.conditions import find
+from controllers.kernel.bound_hosts import likeliest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import partition
 from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.ownership import controller_uid
+from controllers.kernel.ownership import controller_uid, is_controlled_by
 from controllers.kernel.pausing import cluster_name_of, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
@@ -29,6 +28,7 @@ from controllers.kernel.refs import (
     MACHINE_SET,
     Key,
     Obj,
+    key_of,
     resource_version_of,
     uid_of,
 )
@@ -111,9 +111,13 @@ class Fleet:
             self._discover()
         if id_.startswith(PENDING):
             machine = self.machine(id_)
-            return self._by_set.get(machine.owner_uid) if machine is not None else None
+            return self._group_of(machine.body) if machine is not None else None
         claim = self._claim(id_)
-        return self._by_set.get(controller_uid(claim)) if claim is not None else None
+        return self._group_of(claim) if claim is not None else None
+
+    def _group_of(self, machine: Obj) -> NodeGroup | None:
+        group = self._by_set.get(controller_uid(machine))
+        return group if group is not None and group.ref.key.namespace == key_of(machine).namespace else None
 
     def asked(self, id_: str, annotations: Mapping[str, str]) -> Asked:
         """What a request means by a node. Raises AmbiguousError."""
@@ -135,7 +139,8 @@ class Fleet:
         now, store = self._now(), self._cache.stores[MACHINE]
         found: list[MachineFacts] = []
         for machine_set in self._sets(group):
-            owned = map(machine_facts.read, store.indexed(OWNER, uid_of(machine_set)))
+            found_here = store.indexed(OWNER, uid_of(machine_set))
+            owned = (machine_facts.read(one) for one in found_here if is_controlled_by(machine_set, one))
             members = partition(owned, Ordinals(), "", now)
             found += (*members.active, *members.deleting)
         return tuple(sorted(found, key=lambda machine: machine.key))
@@ -156,7 +161,7 @@ class Fleet:
 
     def _claim(self, provider_id: str) -> Obj | None:
         found = self._cache.stores[MACHINE].indexed(PROVIDER_ID, provider_id)
-        claims = found if len(found) < 2 else [machine for machine in found if not _is_refuted(machine)]
+        claims = found if len(found) < 2 else likeliest(found)
         if len(claims) > 1:
             raise AmbiguousError(f"{len(claims)} Machines have the providerID {provider_id!r}")
         return claims[0] if claims else None
@@ -165,7 +170,8 @@ class Fleet:
         if group.ref.kind == MACHINE_SET:
             body = self.body(group)
             return iter(() if body is None else (body,))
-        return iter(self._cache.stores[MACHINE_SET].indexed(OWNER, group.ref.uid))
+        listed = self._cache.stores[MACHINE_SET].indexed(OWNER, group.ref.uid)
+        return (one for one in listed if key_of(one).namespace == group.ref.key.namespace)
 
     def _changed(self, change: Change, _from_list: bool) -> None:
         self._moved.set()
@@ -210,12 +216,3 @@ def _decides(change: Change) -> bool:
     if old.get("spec") != new.get("spec"):
         return True
     return any(old["metadata"].get(field) != new["metadata"].get(field) for field in _DECIDES)
-
-
-def _is_refuted(machine: Obj) -> bool:
-    """The Machine controller found no host of it with that providerID: a person wrote it."""
-    status = machine.get("status")
-    condition = find(
-        status.get("conditions") if isinstance(status, Mapping) else None, MachineCondition.INFRASTRUCTURE_READY
-    )
-    return condition is not None and condition.get("reason") in {Reason.HOST_MISSING, Reason.NODE_CONFLICT}

@@ -11,6 +11,7 @@ from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineC
 from api.names import MachinePhase
 from controllers.kernel import view as indexes
 from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.ownership import controlled
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -121,7 +122,7 @@ class _Gardener:
         elif kind == MACHINE_DEPLOYMENT:
             below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
         elif kind in (MACHINE_SET, CONTROL_PLANE):
-            below = self.grouped(self._view.indexed(MACHINE, indexes.OWNER, uid_of(obj)))
+            below = self.grouped(controlled(obj, MACHINE, self._view))
         elif kind == MACHINE_HEALTH_CHECK:
             below = self.grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
         return self._line(kind, obj, _counts(obj), below)
@@ -179,7 +180,7 @@ class _Gardener:
 
     def _sets_of(self, deployment: Obj) -> list[Obj]:
         """Newest revision first; old ones that are empty are left out unless everything is asked for."""
-        owned = self._view.indexed(MACHINE_SET, indexes.OWNER, uid_of(deployment))
+        owned = controlled(deployment, MACHINE_SET, self._view)
         shown = [s for s in owned if self._display.every_machine or _in_use(s)] or owned
         return sorted(shown, key=_revision, reverse=True)
 

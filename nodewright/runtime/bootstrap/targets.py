@@ -30,6 +30,8 @@ _log = structlog.get_logger("nodewright.bootstrap")
 
 HELD, RETRIED = 300.0, 15.0
 """Seconds for which an answer counts, and after which one is asked for again that was none."""
+FORGET = 3600.0
+"""Seconds after which a Cluster that nobody asks for is forgotten. It holds a CA, and tenants make and delete many."""
 CLUSTER_INFO = Key("kube-public", "cluster-info")
 """What kubeadm's clusters say of themselves."""
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
@@ -55,6 +57,7 @@ class Sites(Protocol):
 class _Known:
     value: JoinTarget | NoTarget
     until: float
+    asked_at: float
 
 
 class Targets:
@@ -74,6 +77,8 @@ class Targets:
             return None
         place = cluster if site.is_workload else None
         known = self._known.get(place)
+        if known is not None:
+            known.asked_at = self._time()
         if site.client is None:
             if known is None or isinstance(known.value, NoTarget):
                 return NoTarget(str(Reason.WORKLOAD_UNREACHABLE), f"{site.title} can't be reached")
@@ -105,7 +110,9 @@ class Targets:
         finally:
             self._pending.pop(place, None)
         held = HELD if isinstance(answer, JoinTarget) else RETRIED
-        self._known[place] = _Known(answer, self._time() + held)
+        now = self._time()
+        self._known = {key: each for key, each in self._known.items() if now - each.asked_at < FORGET}
+        self._known[place] = _Known(answer, now + held, now)
         if before is None or before.value != answer:
             self._changed(place)
 

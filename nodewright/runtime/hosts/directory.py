@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import replace
 from datetime import datetime, timedelta
-from hashlib import sha256
+from functools import partial
 from random import Random
 from typing import Any
 
-import orjson
 import structlog
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
@@ -33,6 +33,7 @@ from controllers.kernel.view import (
 )
 from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.hosts.calls import call_of
+from nodewright.runtime.hosts.configs import Checked, Configs
 from nodewright.runtime.hosts.consoles import Consoles
 from nodewright.runtime.hosts.live_checks import LiveChecks
 from nodewright.runtime.hosts.options import HostOptions
@@ -40,23 +41,11 @@ from nodewright.runtime.hosts.poller import Poller
 from nodewright.runtime.hosts.quotas import Quotas
 from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
+from nodewright.runtime.hosts.unused import LastAsked
 from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Quota, Secrets
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
-
-_MOST_CONFIGS = 4096
-"""Distinct configs whose check is remembered; most Machines share one with many others."""
-
-
-class _Checked:
-    """What the registry says of one config."""
-
-    __slots__ = ("problems", "scope")
-
-    def __init__(self, scope: ScopeKey | None, problems: tuple[Problem, ...]) -> None:
-        self.scope = scope
-        self.problems = problems
 
 
 class HostDirectory:
@@ -79,8 +68,7 @@ class HostDirectory:
         self._objects_in: Callable[[str], Objects] | None = None
         self._scopes: dict[ScopeKey, Scope] = {}
         self._pollers: dict[ScopeKey, Poller] = {}
-        self._checked: dict[tuple[str, bytes], _Checked] = {}
-        """By namespace and digest of the config."""
+        self._configs = Configs(registry)
         self._home: dict[str, ScopeKey] = {}
         self._listeners: list[Callable[[str], None]] = []
         self._shapes = Shapes()
@@ -89,6 +77,8 @@ class HostDirectory:
         self._quotas = Quotas()
         self._unlisted: dict[ScopeKey, Scope] = {}
         """Scopes that were only ever asked about configs: their hosts are nobody's business here."""
+        self._last_asked = LastAsked()
+        self._going: set[asyncio.Task[None]] = set()
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """``listener`` gets the UID of each Machine whose host facts may have changed."""
@@ -104,7 +94,7 @@ class HostDirectory:
 
     def look(self, need: HostNeed) -> HostReads | None:
         """What is known of the host. None: a list is under way; the listener is called when it has ended."""
-        checked = _Checked(None, ()) if need.config is None else self._check(need.config, need.namespace)
+        checked = Checked(None, ()) if need.config is None else self._configs.check(need.config, need.namespace)
         uid = need.machine_uid
         problems = (*need.problems, *(_below(need.config_path, problem) for problem in checked.problems))
         if not uid:
@@ -143,7 +133,7 @@ class HostDirectory:
 
     def shape(self, config: Mapping[str, Any], namespace: str) -> ShapeRead:
         """What a host of ``config`` would be like for a Machine in ``namespace``; it is asked in the background."""
-        checked = self._check(config, namespace)
+        checked = self._configs.check(config, namespace)
         if checked.scope is None or checked.problems:
             why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
             return ShapeUnknown(why or "no provider has such a config")
@@ -167,7 +157,7 @@ class HostDirectory:
         call = call_of(action)
         config = action.config if isinstance(action, DeleteHost) else action.request.config
         namespace = (action if isinstance(action, DeleteHost) else action.request).identity.namespace
-        home, asked = self._home.get(call.uid), self._check(config, namespace).scope
+        home, asked = self._home.get(call.uid), self._configs.check(config, namespace).scope
         key = (asked or home) if isinstance(action, CreateHost) else (home or asked)
         if key is None:
             raise LookupError(f"{action.machine}: no provider for its config")
@@ -182,7 +172,7 @@ class HostDirectory:
 
     def know(self, config: Mapping[str, Any], namespace: str) -> None:
         """List the scope of ``config`` though no Machine of it may be there: one may have left a host behind."""
-        checked = self._check(config, namespace)
+        checked = self._configs.check(config, namespace)
         if checked.scope is not None and not checked.problems:
             self._scope(checked.scope, config, namespace)
 
@@ -245,12 +235,12 @@ class HostDirectory:
         await self._consoles.close()
         await self._quotas.close()
         await asyncio.gather(*(poller.close() for poller in self._pollers.values()))
-        await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()))
+        await asyncio.gather(*(scope.close(grace) for scope in self._scopes.values()), *self._going)
 
     def _known_scope(self, need: HostNeed) -> bool:
         """Whether the scope in which the host was made is one that is listed; then the search begins there."""
         for key in self._scopes:
-            if str(key) == need.made_in:
+            if str(key) == need.made_in and key.may_have_hosts_of(need.namespace):
                 self._home.setdefault(need.machine_uid, key)
                 return True
         return False
@@ -284,7 +274,7 @@ class HostDirectory:
                     self._home[uid] = key
                 return read
         for key, scope in self._scopes.items():
-            host = scope.listing.host(uid)
+            host = scope.listing.host(uid) if key.may_have_hosts_of(need.namespace) else None
             if host is not None and host.state is not HostState.UNFINISHED:
                 self._home[uid] = key
                 return HostPresent(host)
@@ -296,9 +286,10 @@ class HostDirectory:
         """The config can't be read, so any scope may have the host.
 
         Absent only if every scope that is known says so; the default scopes of all providers count as known, so that
-        a Machine whose config was never good can be deleted in a world where no other Machine is.
+        a Machine whose config was never good can be deleted in a world where no other Machine is. Scopes of other
+        namespaces can't have it, whatever their clouds say.
         """
-        keys = list(self._scopes) or self._default_scopes()
+        keys = [key for key in self._scopes if key.may_have_hosts_of(need.namespace)] or self._default_scopes()
         if not keys:
             return HostUnknown("its config names no provider, and no provider's hosts can be listed")
         reads = {key: self._read(key, need) for key in keys}
@@ -320,13 +311,14 @@ class HostDirectory:
         for registration in self._registry.registrations():
             for kind in registration.config_kinds[:1]:
                 config = {"apiVersion": kind.api_version, "kind": kind.kind}
-                key = self._check(config, "").scope
+                key = self._configs.check(config, "").scope
                 if key is not None:
                     self._scope(key, config, "")
                     keys.append(key)
         return keys
 
     def _scope(self, key: ScopeKey, config: Mapping[str, Any] | None, namespace: str) -> Scope:
+        self._last_asked.note(key)
         scope = self._scopes.get(key)
         if scope is None:
             config = config or {}
@@ -334,16 +326,32 @@ class HostDirectory:
             scope = self._unlisted.pop(key, None)
             scope = scope or Scope(str(key), self._opener(key, config, namespace), self._deps)
             self._scopes[key] = scope
-            self._pollers[key] = Poller(scope, self._deps, found.registration.list_pause if found else 0.0)
+            pause = found.registration.list_pause if found else 0.0
+            self._pollers[key] = Poller(scope, self._deps, pause, partial(self._is_over, key, scope))
         return scope
 
     def _unlisted_scope(self, key: ScopeKey, config: Mapping[str, Any], namespace: str) -> Scope:
+        self._last_asked.note(key)
         scope = self._scopes.get(key) or self._unlisted.get(key)
         if scope is None:
+            for known, other in list(self._unlisted.items()):
+                self._is_over(known, other)
             scope = self._unlisted[key] = Scope(str(key), self._opener(key, config, namespace), self._deps)
         return scope
 
-    def _live_check(self, need: HostNeed, checked: _Checked) -> LiveCheck:
+    def _is_over(self, key: ScopeKey, scope: Scope) -> bool:
+        """Whether nobody needs the scope any more; then it goes."""
+        if not self._last_asked.is_unused(key, scope, self._home.values()):
+            return False
+        for known in (self._scopes, self._unlisted, self._pollers):
+            known.pop(key, None)
+        self._last_asked.forget(key, scope)
+        going = asyncio.create_task(scope.let_go(), name=f"let go of {scope.name}", context=Context())
+        self._going.add(going)
+        going.add_done_callback(self._going.discard)
+        return True
+
+    def _live_check(self, need: HostNeed, checked: Checked) -> LiveCheck:
         if not need.live or need.config is None or checked.scope is None or checked.problems:
             return NOBODY_ASKED
         scope = self._unlisted_scope(checked.scope, need.config, need.namespace)
@@ -366,30 +374,6 @@ class HostDirectory:
             return found.registration.open(key.scope, config)
 
         return open_provider
-
-    def _check(self, config: Mapping[str, Any], namespace: str) -> _Checked:
-        """Scope and problems of a config; remembered, since a check by JSON Schema costs milliseconds."""
-        try:
-            digest = sha256(orjson.dumps(config, option=orjson.OPT_SORT_KEYS)).digest()
-        except (TypeError, orjson.JSONEncodeError):
-            return _Checked(None, (Problem("", "is not plain JSON"),))
-        checked = self._checked.get((namespace, digest))
-        if checked is None:
-            if len(self._checked) >= _MOST_CONFIGS:
-                self._checked.clear()
-            checked = self._checked[namespace, digest] = self._check_anew(config, namespace)
-        return checked
-
-    def _check_anew(self, config: Mapping[str, Any], namespace: str) -> _Checked:
-        problems = self._registry.problems(config)
-        try:
-            scope = self._registry.scope(config, namespace)
-        except Exception as error:  # a third party's scope_of, given a config that may be malformed
-            scope = None
-            if not problems:
-                _log.warning("scope of a config is unknown", error=type(error).__name__)
-                problems = (Problem("", f"its scope is unknown: {error}"),)
-        return _Checked(scope, problems)
 
     def _changed(self, uid: str) -> None:
         for listener in self._listeners:

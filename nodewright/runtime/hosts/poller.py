@@ -7,6 +7,7 @@ reaction of the error's class.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import Context
 
 import structlog
@@ -28,14 +29,18 @@ _LONGEST_TURN = 60.0
 class Poller:
     """``want`` asks for a list soon; the callers hear (``changed``) when one has come, or will not soon.
 
-    ``pause``: seconds between two lists that the provider asks for, at least.
+    ``pause``: seconds between two lists that the provider asks for, at least. ``is_over``: asked after each list,
+    whether it was the last one.
     """
 
-    def __init__(self, scope: Scope, deps: Dependencies, pause: float = 0.0) -> None:
+    def __init__(
+        self, scope: Scope, deps: Dependencies, pause: float = 0.0, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         self._scope = scope
         self._deps = deps
         self._options = deps.options
         self._pause = pause
+        self._is_over = is_over
         self._waiting: set[str] = set()
         self._asked: dict[str, float] = {}
         self._wanted = asyncio.Event()
@@ -79,7 +84,7 @@ class Poller:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        while True:
+        while not self._is_over():
             await self._until_due()
             self._wanted.clear()
             await self._list()

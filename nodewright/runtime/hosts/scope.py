@@ -29,6 +29,7 @@ from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import redacted, secrets_of
 from providers.base.contract import (
+    HoldsConnections,
     Host,
     Problem,
     Provider,
@@ -229,6 +230,15 @@ class Scope:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+
+    async def let_go(self) -> None:
+        """Nobody needs the scope any more, and none of its calls runs: end what its provider keeps."""
+        await self.close(0.0)
+        if isinstance(self._provider, HoldsConnections):
+            try:
+                await self._provider.close()
+            except Exception:
+                _log.exception("provider could not be closed", scope=self.name)
 
     def _pump(self) -> None:
         """Start what may start now."""

@@ -7,8 +7,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from controllers.kernel.refs import EVENT, POD, Key, Kind, Obj, Ref
 from nodewright.runtime.kube.answers import (
     checked,
@@ -20,7 +18,7 @@ from nodewright.runtime.kube.answers import (
     weight,
 )
 from nodewright.runtime.kube.paths import api_path, collection_path, field_selector, object_path, one_object, with_query
-from nodewright.runtime.kube.requests import delete_options, guarded
+from nodewright.runtime.kube.requests import delete_options, encoded, guarded
 from nodewright.runtime.kube.transport import Call, Transport
 from nodewright.runtime.kube.transport import ClientLimits as ClientLimits  # noqa: PLC0414 - openers of a client import it from here
 
@@ -86,7 +84,7 @@ class KubeClient(Transport):
     async def create(self, kind: Kind, body: Obj) -> dict[str, Any]:
         """POST. After NoAnswer or a 5xx (``ambiguous``) the object may exist."""
         namespace = body["metadata"].get("namespace", "") if kind.namespaced else ""
-        call = Call("create", "POST", collection_path(kind, namespace), kind.plural, orjson.dumps(body))
+        call = Call("create", "POST", collection_path(kind, namespace), kind.plural, encoded(body))
         return checked(await self.object_of(call), kind)
 
     async def merge_patch(
@@ -94,7 +92,7 @@ class KubeClient(Transport):
     ) -> dict[str, Any]:
         """JSON merge patch, refused if the object has another uid than ``target.uid`` or another resourceVersion."""
         path = object_path(target.kind, target.key, subresource)
-        body = orjson.dumps(guarded(patch, target.uid, resource_version))
+        body = encoded(guarded(patch, target.uid, resource_version))
         verb = f"patch-{subresource}" if subresource else "patch"
         answer = await self.object_of(Call(verb, "PATCH", path, target.kind.plural, body, _MERGE_PATCH))
         return checked(answer, target.kind)
@@ -107,7 +105,7 @@ class KubeClient(Transport):
     async def report_status(self, target: Ref, status: Mapping[str, Any]) -> dict[str, Any]:
         """Strategic merge of a built-in kind's ``status``, as kubelets send it: conditions of other types stay."""
         path = object_path(target.kind, target.key, "status")
-        body = orjson.dumps(guarded({"status": status}, target.uid, ""))
+        body = encoded(guarded({"status": status}, target.uid, ""))
         return await self.object_of(Call("patch-status", "PATCH", path, target.kind.plural, body, _STRATEGIC_PATCH))
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
@@ -126,7 +124,7 @@ class KubeClient(Transport):
         if dry_run:
             query["dryRun"] = "All"
         path = with_query(object_path(kind, key), query)
-        return await self.object_of(Call("apply", "PATCH", path, kind.plural, orjson.dumps(body), _APPLY_PATCH))
+        return await self.object_of(Call("apply", "PATCH", path, kind.plural, encoded(body), _APPLY_PATCH))
 
     async def delete(
         self,
@@ -139,7 +137,7 @@ class KubeClient(Transport):
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         options |= delete_options(target, grace_seconds, resource_version)
         path = object_path(target.kind, target.key)
-        answer = await self.object_of(Call("delete", "DELETE", path, target.kind.plural, orjson.dumps(options)))
+        answer = await self.object_of(Call("delete", "DELETE", path, target.kind.plural, encoded(options)))
         return checked(answer, target.kind)
 
     async def evict(self, target: Ref, grace_seconds: int | None = None) -> dict[str, Any]:
@@ -151,13 +149,13 @@ class KubeClient(Transport):
             "deleteOptions": delete_options(target, grace_seconds),
         }
         path = object_path(target.kind, target.key, "eviction")
-        return await self.object_of(Call("evict", "POST", path, target.kind.plural, orjson.dumps(body)))
+        return await self.object_of(Call("evict", "POST", path, target.kind.plural, encoded(body)))
 
     async def bind(self, target: Ref, node: str) -> dict[str, Any]:
         """POST a binding of the pod ``target`` to ``node``; 409 if it has one, or is another pod by now."""
         meta = {"name": target.key.name, "namespace": target.key.namespace, "uid": target.uid}
         to = {"apiVersion": "v1", "kind": "Node", "name": node}
-        body = orjson.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
+        body = encoded({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": to})
         path = object_path(target.kind, target.key, "binding")
         return await self.object_of(Call("bind", "POST", path, target.kind.plural, body))
 

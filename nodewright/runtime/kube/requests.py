@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from controllers.kernel.refs import Ref
+from nodewright.runtime.kube.errors import InvalidRequestError
+
+
+def encoded(body: object) -> bytes:
+    """``body`` as JSON. Raises InvalidRequestError for a text that is no Unicode: what clouds say may hold one."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        raise InvalidRequestError("the body can't be written as JSON: a text in it is no Unicode") from None
 
 
 def delete_options(target: Ref, grace_seconds: int | None, resource_version: str = "") -> dict[str, Any]:

@@ -8,12 +8,17 @@ import pytest
 
 from api.names import BOOTSTRAP_TOKEN_ANNOTATION
 from controllers.bootstrap.credentials import token_ids
-from controllers.certificatesigningrequest.reconciler import RECONCILER, CertificateSigningRequestReconciler
+from controllers.certificatesigningrequest.reconciler import (
+    RECONCILER,
+    CertificateSigningRequestReconciler,
+    same_host,
+)
 from controllers.kernel.refs import MACHINE
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
 from providers.base.contract import Address, HostState
 from tests.builders import Builder, FakeView, machine, node
 from tests.builders.body import Builder as Body
+from tests.builders.objects import MachineBuilder
 from tests.controllers.certificatesigningrequest.requests import client, dns, ips, serving
 from tests.controllers.certificatesigningrequest.test_plan import (
     ITSELF,
@@ -177,13 +182,42 @@ def test_a_node_that_is_recorded_for_another_machine_is_not_that_of_its_namesake
     view = FakeView(client().by(*ITSELF), *with_nodes(joined()), hostile)
     need = RECONCILER.needs(KEY, view)
     assert need is not None
-    assert need.machine_uid == "uid-a"
+    assert (need.machine_uid, need.namespace) == ("uid-a", "default"), "clouds of other namespaces are not believed"
 
 
 def test_a_request_that_goes_asks_for_no_host() -> None:
     """The shell takes back what waits for a host whose object goes: a request's end must not stop a Machine's host."""
     view = FakeView(client().deleting(5, "x/y"), joining())
     assert RECONCILER.needs(KEY, view) is None
+
+
+def namesake() -> MachineBuilder:
+    """Bound by hand, and paused, so that nobody ever looks for the host that it has not."""
+    body = machine("a", "hostile").uid("two").provider_id("simulated:///made-up")
+    return body.annotated("cluster.x-k8s.io/paused", "true")
+
+
+def test_a_paused_namesake_with_a_provider_id_written_by_hand_holds_up_nobody() -> None:
+    seen = joining()
+    seen.status["hostScope"] = "simulated/default"
+    view = FakeView(client(), seen, namesake())
+    assert verdict(plan_on(view, shown(view))) == "Approved"
+
+
+def test_of_namesakes_that_have_hosts_the_token_tells_which_one_asks() -> None:
+    for said, token in (("Approved", OWN), ("", token_ids("two")[0]), ("", "abcdef")):
+        both = [joining(), namesake()]
+        for body in both:
+            body.status["hostScope"] = "simulated/default"
+        view = FakeView(client().by(f"system:bootstrap:{token}", "system:bootstrappers"), *both)
+        reads = shown(view) if said else HostReads(HostAbsent())
+        assert verdict(plan_on(view, reads)) == said
+
+
+def test_a_machine_whose_host_is_seen_now_wakes_the_requests_that_it_held_up() -> None:
+    body, seen = namesake().build(), namesake()
+    seen.status["hostScope"] = "simulated/default"
+    assert not same_host(body, seen.build())
 
 
 OWN, OTHER = token_ids("uid-a")[0], token_ids("uid-b")[0]

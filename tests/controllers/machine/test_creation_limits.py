@@ -48,6 +48,11 @@ def booting(name: str, since: float = 60) -> MachineBuilder:
     return born(name).provider_id(f"p:{name}").condition("InfrastructureReady", "True", "Provisioned", since=since)
 
 
+def with_status(builder: MachineBuilder, **status: Any) -> MachineBuilder:
+    builder.status.update(status)
+    return builder
+
+
 def arrived(name: str, since: float = 60) -> MachineBuilder:
     return booting(name, since).ready()
 
@@ -80,6 +85,34 @@ LINE: dict[str, tuple[tuple[Builder, ...], bool]] = {
     "one is paused": (two(booting("a"), born("b", 99).annotated("nodewright.dev/paused")), True),
     "one that its provider refuses stands back": (two(booting("a"), born("b", 99).short("QuotaExceeded")), True),
     "one that waits for its class stands back": (two(booting("a"), born("b", 99).pending("ClassHostsInFlight")), True),
+    "one whose bootstrap data can't be made stands back": (
+        two(booting("a"), born("b", 99).pending("InvalidBootstrapSpec")),
+        True,
+    ),
+    "a worker that waits for the control plane stands back": (
+        two(born("a", 98).pending("WaitingForControlPlane"), born("b", 99).pending("WaitingForControlPlane")),
+        True,
+    ),
+    "one whose provider does not answer stands back": (
+        two(booting("a"), born("b", 99).pending("ProviderUnreachable")),
+        True,
+    ),
+    "so it does with a providerID that somebody wrote": (
+        two(booting("a"), born("b", 99).provider_id("made-up").pending("ProviderUnreachable")),
+        True,
+    ),
+    "one whose host was seen before its provider fell silent does not": (
+        two(booting("a"), with_status(booting("b").pending("ProviderUnreachable"), hostScope="simulated/default")),
+        False,
+    ),
+    "one that nobody can read stands back": (
+        two(booting("a"), with_status(born("b", 99), conditions="none")),
+        True,
+    ),
+    "one whose bootstrap data is being made does not": (
+        two(booting("a"), born("b", 99).pending("WaitingForBootstrapData")),
+        False,
+    ),
     "one that is told to wait in this line does not": (
         two(booting("a"), born("b", 99).pending("HostsInFlight")),
         False,
@@ -110,6 +143,51 @@ def test_the_flag_counts_where_the_cluster_says_nothing() -> None:
     assert not makes_it(reconciler_for("m", machine("m"), *implicit, limits=flag)), (
         "Machines without a Cluster are one too"
     )
+
+
+def of(namespace: str, name: str, *, up: bool = False, age: float = 60) -> MachineBuilder:
+    """Without a Cluster."""
+    body = machine(name, namespace).uid(f"{namespace}-{name}").created(age)
+    return body.provider_id(f"p:{namespace}-{name}") if up else body
+
+
+def makes_beside(allowed: int, *others: Builder) -> bool:
+    """Machines without a Cluster are one cluster together, and those who make them don't trust each other."""
+    return makes_it(reconciler_for("m", of("default", "m"), *others, limits=Limits(hosts_in_flight=allowed)))
+
+
+def test_older_ones_of_another_namespace_take_turns_with_it() -> None:
+    crowd = [of("hostile", f"h{n}", age=999) for n in range(500)]
+    assert makes_beside(2, *crowd)
+    assert makes_beside(2, of("hostile", "up", up=True), *crowd)
+    assert makes_beside(3, *(of("hostile", f"up{n}", up=True) for n in range(2)), *crowd)
+
+
+def test_its_second_machine_waits_for_the_first_ones_of_others() -> None:
+    first = of("default", "first", up=True)
+    assert not makes_beside(2, first, of("other", "o"))
+    assert makes_beside(3, first, of("other", "o"))
+    assert makes_beside(2, first, of("other", "up", up=True).deleting())
+
+
+def test_hosts_of_one_namespace_that_never_come_up_leave_a_tenth_to_others() -> None:
+    stuck = [of("hostile", f"up{n}", up=True) for n in range(18)]
+    assert makes_beside(20, *stuck)
+    busy = [of("default", f"up{n}", up=True) for n in range(18)]
+    assert not makes_beside(20, *busy)
+
+
+def test_all_see_the_same_line() -> None:
+    """Whoever goes first, no more come up than may."""
+    bodies = [of(namespace, f"m{n}", age=n) for namespace in ("a", "b", "default") for n in range(4)]
+    view, made = FakeView(*bodies), []
+    for body in bodies:
+        built = body.build()["metadata"]
+        reconciler = MachineReconciler(limits=Limits(hosts_in_flight=5))
+        observed = reconciler.observe(Key(built["namespace"], built["name"]), view, ABSENT)
+        assert observed is not None
+        made += [built["namespace"]] * makes_it(reconciler.plan(observed))
+    assert sorted(made) == ["a", "a", "b", "b", "default"]
 
 
 def classed(builder: MachineBuilder, name: str = "small") -> MachineBuilder:

@@ -167,6 +167,23 @@ def test_a_node_whose_provider_id_another_machine_has_by_now_stays() -> None:
     assert deleted(arena) == []
 
 
+def test_a_provider_id_that_somebody_wrote_in_another_namespace_keeps_no_node() -> None:
+    arena, key, late = replaced_unseen()
+    rival = machine("m-2", "hostile").uid("rival").provider_id(late["spec"]["providerID"])
+    arena.view.put(rival.annotated("cluster.x-k8s.io/paused", "true"), late)
+    arena.run(key, 20)
+    assert deleted(arena) == [late["metadata"]["uid"]]
+
+
+def test_one_whose_host_was_seen_in_another_namespace_does() -> None:
+    arena, key, late = replaced_unseen()
+    other = machine("m-2", "other").uid("other").provider_id(late["spec"]["providerID"])
+    other.status["hostScope"] = "simulated/default"
+    arena.view.put(other, late)
+    arena.run(key, 20)
+    assert deleted(arena) == []
+
+
 def test_while_nobody_knows_whether_the_old_host_is_gone_its_node_stays() -> None:
     arena, key = booted_unseen()
     late = node_of_its_host(arena)

@@ -157,6 +157,17 @@ def test_in_a_conflict_a_deleted_machine_lets_go_of_the_node_and_goes(nodes: lis
     assert [a.patch for a in gone.actions() if isinstance(a, Patch)] == [{"metadata": {"finalizers": None}}]
 
 
+def test_a_kubelet_that_gives_its_node_anothers_record_takes_nothing_from_the_one_that_was_linked() -> None:
+    """NodeRestriction lets a kubelet write annotations of its own Node. While the provider is silent they are read."""
+    body, own = mine(), node("m-1").of(mine()).created(60).ready()
+    body.status["nodeRef"] = {"apiVersion": "v1", "kind": "Node", "name": "m-1", "uid": "uid-m-1"}
+    own.body["metadata"]["uid"] = "uid-m-1"
+    rival, web = node("evil").of(mine()).provider_id("").created(30).ready(), pod("web").on("m-1").ready()
+    for read in (HostUnknown("down"), HostPresent(host()), HostPresent(host(spec_hash="another"))):
+        assert planned(read, body, own, web, rival) == planned(read, body, own, web)
+    assert planned(HostUnknown("down"), body, own, web, rival) != planned(HostUnknown("down"), body, web, rival)
+
+
 def test_a_machine_that_was_bound_elsewhere_by_hand_is_emptied_by_its_own_node_and_no_other() -> None:
     own = node("m-1").of(mine()).created(60).ready()
     drain_context = (own, foreign(), pod("own").on("m-1").ready(), pod("web").on("victim").ready())

@@ -156,7 +156,7 @@ def test_a_node_that_registered_after_its_machine_went(ready: bool, host: HostRe
     view = FakeView(late.ready() if ready else late.not_ready())
     need = RECONCILER.needs(M1, view)
     assert need is not None
-    assert (need.machine_uid, need.config) == ("uid-m-1", None)
+    assert (need.machine_uid, need.config, need.namespace) == ("uid-m-1", None, "default")
     observed = RECONCILER.observe(M1, view, HostReads(host))
     assert observed is not None
     actions = list(RECONCILER.plan(observed).actions())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import orjson
+import pytest
 
 from api import names
 from controllers.cluster.reconciler import RECONCILER as CLUSTER_ROOM
@@ -12,7 +16,8 @@ from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key
 from controllers.kernel.view import HostPresent, HostReads
 from controllers.machine.reconciler import RECONCILER, is_heartbeat
 from nodewright.runtime.cache.store import Store
-from providers.base.contract import Host, HostState
+from providers.base.contract import Address, Host, HostState
+from tests.api.crd_judge import judge
 from tests.builders import FakeView, cluster, machine, machine_set, node
 
 ID = "sim://1"
@@ -94,3 +99,47 @@ def test_cluster_name_counts_before_the_label() -> None:
     assert list(of_member(body, FakeView())) == [Key("default", "by-label")]
     body["spec"]["clusterName"] = "by-field"
     assert list(of_member(body, FakeView())) == [Key("default", "by-field")]
+
+
+LONG = "x" * 40_000
+HOSTILE_HOSTS: dict[str, dict[str, Any]] = {
+    "a long address": {"addresses": (Address("InternalIP", LONG), Address("InternalIP", "10.0.0.1"))},
+    "a long type of address": {"addresses": (Address(LONG, "10.0.0.1"),)},
+    "thousands of addresses": {"addresses": tuple(Address("InternalIP", f"10.0.{n % 256}.1") for n in range(5000))},
+    "a long failure domain": {"failure_domain": LONG},
+    "a long failure": {"state": HostState.FAILED, "failure": LONG},
+    "a long name": {"name": LONG, "state": HostState.STOPPED},
+    "text that is no Unicode": {"state": HostState.FAILED, "failure": "\ud800", "failure_domain": "\ud800"},
+    "a kubelet's version that is none": {},
+}
+HOSTILE_INFO: dict[str, Any] = {"kubeletVersion": LONG, "containerRuntimeVersion": f"{LONG}://{LONG}"}
+
+
+@pytest.mark.parametrize("deleting", [False, True], ids=["living", "deleting"])
+@pytest.mark.parametrize("changed", HOSTILE_HOSTS.values(), ids=HOSTILE_HOSTS.keys())
+def test_what_a_provider_or_a_kubelet_says_is_never_too_long_for_the_status(
+    changed: dict[str, Any], deleting: bool
+) -> None:
+    """A status that the API server refuses is tried for ever, and nothing is done before it is written."""
+    body = machine("m-1").provider_id(ID).ready()
+    there = node("m-1").of(body).created(60).not_ready().build()
+    there["status"]["nodeInfo"] = HOSTILE_INFO
+    there["status"]["conditions"][0].update(reason=LONG, message=LONG)
+    view = FakeView(body.deleting(5, names.MACHINE_FINALIZER) if deleting else body, there)
+    host = replace(Host("h-1", "uid-m-1", "m-1", ID, HostState.RUNNING, "other"), **changed)
+    observed = RECONCILER.observe(Key("default", "m-1"), view, HostReads(HostPresent(host), scope="fake/" + "y" * 400))
+    assert observed is not None
+    patches = [a for a in RECONCILER.plan(observed).actions() if isinstance(a, Patch) and a.subresource == "status"]
+    for patch in patches:
+        assert judge({**observed.machine, "status": patch.patch["status"]}) == []
+        assert orjson.dumps(patch.patch)
+    assert patches
+
+
+@pytest.mark.parametrize("info", [7, {"a": 1}, ["x"], None, True, ""])
+def test_versions_of_a_wrong_type_are_no_versions(info: Any) -> None:
+    there = node("m-1").of(machine("m-1").provider_id(ID)).created(60).ready().build()
+    there["status"]["nodeInfo"] = {"kubeletVersion": "v1.34.0", "containerRuntimeVersion": info}
+    assert status_patch(FakeView(running(), there))["versions"] == {"kubelet": "v1.34.0", "containerRuntime": None}
+    there["status"]["nodeInfo"] = {"kubeletVersion": info}
+    assert "versions" not in status_patch(FakeView(running(), there))

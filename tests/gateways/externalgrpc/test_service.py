@@ -85,6 +85,32 @@ async def test_a_machine_of_another_namespace_with_the_same_provider_id_hides_no
         assert (await served.caller("NodeGroupForNode", node=node(claimed, "any"))).nodeGroup.id == GROUP
 
 
+async def test_a_paused_machine_of_another_namespace_with_the_same_provider_id_and_owner_hides_no_group(
+    town: Town,
+) -> None:
+    """Nobody looks for its host, so nobody says that it has none. It counts for no set of another namespace."""
+    async with town.controllers(), serving(town) as served:
+        await group(town, 1, bounds(0, 5))
+        await town.until(lambda: town.ready() == 1)
+        (name,) = live(town)
+        claimed = provider_id(town, name)
+        (own,) = town.objects(MACHINE)
+        await town.client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "evil"}})
+        owners = own["metadata"]["ownerReferences"]
+        paused = {names.PAUSED_ANNOTATIONS[0]: "true"}
+        # The finalizer keeps it from the garbage collector, as the Machine controller's does.
+        meta = {"name": "rival", "namespace": "evil", "annotations": paused, "ownerReferences": owners}
+        spec = {"providerID": claimed, "providerConfig": {"value": dict(FAST)}}
+        body = {"apiVersion": MACHINE.api_version, "kind": "Machine", "metadata": meta, "spec": spec}
+        await town.client.create(MACHINE, {**body, "metadata": {**meta, "finalizers": ["example.com/stays"]}})
+        await town.until(lambda: served.gateway.cache.stores[MACHINE].get(Key("evil", "rival")) is not None)
+        assert (await served.caller("NodeGroupForNode", node=node(claimed, "any"))).nodeGroup.id == GROUP
+        assert len(await served.caller.instances()) == 1
+        found = served.gateway.fleet.facts(GROUP)
+        assert found is not None
+        assert [machine.key.namespace for machine in found.live] == ["default"]
+
+
 def _answers(ask: Callable[[], bool]) -> bool:
     try:
         return ask()
