@@ -10,6 +10,7 @@ from typing import Any
 from controllers.certificatesigningrequest.request import node_name_of
 from controllers.kernel import joining, node_owner, refs
 from controllers.kernel import view as indexes
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import Key, Kind, Obj, key_of, runs_control_plane
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
@@ -60,11 +61,6 @@ def kind_of(obj: Mapping[str, Any]) -> Kind:
     return KINDS[obj["kind"]]
 
 
-def _controller_uid(obj: Obj) -> str:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((o["uid"] for o in owners if o.get("controller")), "")
-
-
 def _node_name(obj: Obj) -> str:
     if obj["kind"] == "Machine":
         return str(((obj.get("status") or {}).get("nodeRef") or {}).get("name", ""))
@@ -92,7 +88,7 @@ def _claim(obj: Obj) -> str:
 
 
 INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
-    indexes.OWNER: _controller_uid,
+    indexes.OWNER: controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
     indexes.NODE_OWNER: node_owner.owner_uid,
