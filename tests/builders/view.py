@@ -57,7 +57,7 @@ def kind_of(obj: Mapping[str, Any]) -> Kind:
 
 def _controller_uid(obj: Obj) -> str:
     owners = obj["metadata"].get("ownerReferences") or ()
-    return next((o["uid"] for o in owners if o.get("controller")), "")
+    return next((str(o.get("uid", "")) for o in owners if o.get("controller")), "")
 
 
 def _node_name(obj: Obj) -> str:
