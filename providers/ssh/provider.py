@@ -43,7 +43,7 @@ LOOKS_AT_ONCE = 256
 INTENT_COUNTS = timedelta(minutes=3)
 """A claim is on the host 2 * 45 s after it was written into the status, or never."""
 MOST_CONFIRMED = 10_000
-_ROOM = 1024
+_HEADROOM = 1024
 """Characters that a claim may grow by: other hashes, and an identity of longer names."""
 
 
@@ -356,7 +356,7 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         kubelet=request.versions.kubelet,
         steps="join" if request.bootstrap is not None else "",
     )
-    if len(claim.text()) > LONGEST - _ROOM:
+    if len(claim.text()) > LONGEST - _HEADROOM:
         text = f"releaseCommand: is too long: the claim on the host may have {LONGEST} characters in all"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
     return claim

@@ -25,7 +25,7 @@ _CONFIGURED = frozenset({"Machine", "MachineSet", "MachineDeployment", "MachineC
 """Kinds whose provider configuration is checked by the provider's schema."""
 _MOST_CONTAINERS = 20_000
 """Objects and lists in a review: reading more of them would keep other reviews waiting."""
-_MOST_TOLD = 100
+_MOST_REPORTED = 100
 """Faults that an answer names."""
 _LONGEST_WARNING = 256
 """Characters; API servers cut what is longer."""
@@ -144,8 +144,8 @@ def _refusal(request: Mapping[str, Any], errors: tuple[FieldError, ...]) -> dict
     """A Status as an API server writes it for an invalid object."""
     kind = child(request, "kind")
     obj_name = text_of(request, "name") or text_of(child(child(request, "object"), "metadata"), "generateName")
-    left_out, at_least = len(errors) - _MOST_TOLD, " or more" if len(errors) >= MOST_FAULTS else ""
-    errors = errors[:_MOST_TOLD]
+    left_out, at_least = len(errors) - _MOST_REPORTED, " or more" if len(errors) >= MOST_FAULTS else ""
+    errors = errors[:_MOST_REPORTED]
     texts = [*map(str, errors), *([f"and {left_out}{at_least} others"] if left_out > 0 else [])]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     qualified = f"{text_of(kind, 'kind')}.{text_of(kind, 'group')}"
