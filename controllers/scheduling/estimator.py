@@ -19,7 +19,7 @@ import numpy as np
 
 from controllers.scheduling.binpacking import Estimate, Filled, Packing, by_size
 from controllers.scheduling.classes import PodClass
-from controllers.scheduling.relations import Relations, Room
+from controllers.scheduling.relations import PlaceLimits, Relations
 from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeInfo
 from controllers.scheduling.snapshot import Snapshot
 
@@ -42,11 +42,11 @@ class Estimator:
         self.wants: dict[PodClass, Wants] = {
             each: tuple((self.columns[name], amount) for name, amount in each.requests) for each in classes
         }
-        self.room = Room(snapshot)
+        self.place_limits = PlaceLimits(snapshot)
 
     def look(self) -> None:
         """The snapshot has changed."""
-        self.room = Room(self.snapshot)
+        self.place_limits = PlaceLimits(self.snapshot)
 
     def is_simple(self, pods: Iterable[PodClass]) -> bool:
         """No class of them is tangled: an estimate that stays below its limit is that of any higher limit."""
@@ -113,8 +113,8 @@ class _Packing:
             self.by_rules = Packing(self.estimator.snapshot, self.node, self.limit, self.daemons)
 
     def pack(self, pods: Mapping[PodClass, int]) -> Estimate:
-        room, tangled = self.estimator.room, self.estimator.relations.tangled
-        most = {each: pods[each] if each in tangled else min(pods[each], room.most(each, self.node)) for each in pods}
+        limits, tangled = self.estimator.place_limits, self.estimator.relations.tangled
+        most = {each: pods[each] if each in tangled else min(pods[each], limits.most(each, self.node)) for each in pods}
         least = self._least_to_come()
         placed: dict[PodClass, int] = {}
         for position, pod_class in enumerate(self.order):

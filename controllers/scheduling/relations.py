@@ -86,7 +86,7 @@ class Relations:
         return [each for each in possible if matcher.matches(each)]
 
 
-class Room:
+class PlaceLimits:
     """How many pods of a class new Nodes may get in all, as the cluster is now; not for tangled classes.
 
     Asked once for each constraint, so a new one is needed when the cluster has changed.

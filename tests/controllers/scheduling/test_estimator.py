@@ -22,7 +22,7 @@ from tests.controllers.scheduling.test_properties import THOROUGH
 from tests.controllers.scheduling.worlds import NAMESPACES, SPOT, ZONE, ZONES, kinds, node, nodes
 from tests.examples import usually
 
-MANY = usually(40)
+MANY = usually(80)
 HERE = frozenset({"default"})
 COUNTS = st.lists(st.integers(1, 15), min_size=6, max_size=6)
 
@@ -46,6 +46,7 @@ def own_constraints(draw: Any, app: str) -> PodKind:
                 {"affinity": (PodTerm(draw(st.sampled_from([mine, other])), key, HERE),)},
                 {"spread": (Spread(draw(st.integers(1, 3)), key, mine, draw(st.integers(1, 4))),)},
                 {"spread": (Spread(draw(st.integers(1, 3)), ZONE, mine), Spread(2, "rack", mine, 2))},
+                {"spread": (Spread(draw(st.integers(1, 2)), ZONE, Selector((Requirement("app", Operator.EXISTS),))),)},
                 {"spread": (Spread(1, ZONE, mine, honors_affinity=False, honors_taints=draw(st.booleans())),)},
                 {"ports": (HostPort(draw(st.sampled_from(["0.0.0.0", "127.0.0.1"])), "TCP", 80),)},
                 {"node_selector": (Requirement(ZONE, Operator.IN, (draw(st.sampled_from(ZONES)),)),)},
