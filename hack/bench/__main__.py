@@ -24,6 +24,7 @@ from hack.bench import (
     provisioning,
     real,
     scheduling,
+    spread,
     sshpools,
     takeover,
 )
@@ -45,6 +46,8 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "filter": ("Pods that need no new Node", scheduling.filtering),
     "loop": ("One loop of the autoscaler: 5000 Nodes, 150,000 pods", autoscaler.loop),
     "groups": ("One loop of the autoscaler: 500 groups, 5000 pods wait", manygroups.groups),
+    "largeloop": ("One loop of the autoscaler: 15,000 Nodes, 450,000 pods", autoscaler.large_loop),
+    "spread": ("New Nodes for 2000 pods that must not share them", spread.spread),
     "pending": ("One loop of the autoscaler: 40,000 pods of 2000 Deployments wait", manygroups.pending),
     "provreq": ("ProvisioningRequests: 600 Nodes, 16384 pods of 32 sets, 1000 at once", provisioning.provisioning),
     "grpc": ("NodeGroupForNode of the gRPC gateway: 15 000 Nodes in 100 groups", externalgrpc.gateway),
