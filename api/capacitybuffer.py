@@ -1,4 +1,4 @@
-"""CapacityBuffer: room that is kept free for pods to come. Its fields are the Cluster Autoscaler's."""
+"""CapacityBuffer: spare capacity for pods that do not exist yet. Its fields are the Cluster Autoscaler's."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class TemplateOfChunks(Model):
 
 
 class ScalableReference(Model):
-    """A workload of the same namespace, whose pods are the shape of a chunk."""
+    """A workload in the same namespace. Its pod template defines one chunk."""
 
     api_group: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME)] | None = None
     """Its group: ``apps``."""
     kind: Annotated[str, Field(min_length=1, max_length=63)]
-    """``Deployment``, ``StatefulSet`` or ``ReplicaSet``; others are refused by a condition."""
+    """``Deployment``, ``StatefulSet`` or ``ReplicaSet``; the condition ReadyForProvisioning refuses others."""
     name: _Name
     """Name of the workload."""
 
 
 class CapacityBufferSpec(Model):
-    """How much room is kept free. One chunk is the room of one pod."""
+    """How much spare capacity to keep. A chunk is the capacity that one pod needs."""
 
     __rules__: ClassVar = (
         Rule(
@@ -47,19 +47,19 @@ class CapacityBufferSpec(Model):
     )
 
     provisioning_strategy: Annotated[str, Field(max_length=253)] = capacity_names.ACTIVE_CAPACITY
-    """How the room is held: ``buffer.x-k8s.io/active-capacity``, on Nodes that run. Other strategies are refused by a
-    condition.
+    """How the capacity is kept: ``buffer.x-k8s.io/active-capacity``, on running Nodes. The condition
+    ReadyForProvisioning refuses any other strategy.
     """
     pod_template_ref: TemplateOfChunks | None = None
-    """PodTemplate that is the shape of a chunk."""
+    """PodTemplate that defines one chunk."""
     scalable_ref: ScalableReference | None = None
-    """Workload whose pods are the shape of a chunk."""
+    """Workload whose pod template defines one chunk."""
     replicas: Count | None = None
-    """Chunks. Beside ``percentage`` the larger number counts."""
+    """Number of chunks. If ``percentage`` is set too, the larger number counts."""
     percentage: Count | None = None
-    """Chunks as a share of the replicas of ``scalableRef``, rounded up: 20 of 12 replicas are 3 chunks."""
+    """Number of chunks in percent of the replicas of ``scalableRef``, rounded up: 20 percent of 12 are 3 chunks."""
     limits: Annotated[dict[str, AnyQuantity], Field(max_length=capacity_names.MAX_QUOTA_RESOURCES)] | None = None
-    """What all chunks together may request at most. Alone: as many chunks as fit into it."""
+    """Most that all chunks together may request. Without ``replicas`` and ``percentage``: as many chunks as fit."""
 
 
 class CapacityBufferStatus(Model):
@@ -72,14 +72,14 @@ class CapacityBufferStatus(Model):
     pod_template_generation: Annotated[Generation, Schema({})] | None = None
     """Its generation as it was read."""
     replicas: Count | None = None
-    """Chunks for which room is held or asked for."""
+    """Number of chunks that the autoscaler provides for."""
     conditions: Conditions | None = None
     """ReadyForProvisioning, Provisioning, LimitedByQuotas."""
 
 
 class CapacityBuffer(Model):
-    """Room that the autoscaler keeps free on Nodes, so that pods which come start at once. Pods take the room of the
-    buffer as they take any, and the autoscaler fills it up again.
+    """Keeps spare capacity on Nodes, so that new pods start at once. Pods use it like any free capacity, and the
+    autoscaler fills it up again.
     """
 
     resource: ClassVar = Resource(
@@ -87,17 +87,21 @@ class CapacityBuffer(Model):
         plural="capacitybuffers",
         short_name="cb",
         columns=(
-            Column("Replicas", ".status.replicas", "Chunks for which room is held or asked for.", "integer"),
+            Column("Replicas", ".status.replicas", "Number of chunks that the autoscaler provides for.", "integer"),
             Column(
                 "Ready",
                 '.status.conditions[?(@.type=="ReadyForProvisioning")].status',
-                "The shape and the number of chunks are known.",
+                "The chunk and the number of chunks are known.",
             ),
-            Column("Provisioned", '.status.conditions[?(@.type=="Provisioning")].status', "All chunks have room."),
+            Column(
+                "Provisioned",
+                '.status.conditions[?(@.type=="Provisioning")].status',
+                "All chunks fit on Nodes that exist or are on their way.",
+            ),
             Column(
                 "Message",
                 '.status.conditions[?(@.type=="Provisioning")].message',
-                "How many chunks have room, and what the others wait for.",
+                "How many chunks fit, and what the others wait for.",
                 priority=1,
             ),
             AGE,
@@ -115,6 +119,6 @@ class CapacityBuffer(Model):
     metadata: ObjectMeta = ObjectMeta()
     """Standard metadata."""
     spec: CapacityBufferSpec
-    """How much room is kept free."""
+    """How much spare capacity to keep."""
     status: CapacityBufferStatus | None = None
     """What the autoscaler makes of it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 LONGEST: Final = 512
-"""Characters of a path or of a message that is told."""
+"""Characters of a path or of a message; longer ones are cut."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Names, columns and subresources of one kind. All our kinds have a status subresource.
+    """Names, columns and subresources of one kind.
 
     ``older_versions`` are served with the same schema, and called deprecated.
     """

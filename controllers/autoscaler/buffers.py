@@ -6,7 +6,7 @@ The rules are the Cluster Autoscaler's (proposal buffers.md) and Karpenter's. On
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -33,17 +33,16 @@ from controllers.kernel.refs import (
     ref_of,
     spec_of,
 )
-from controllers.scheduling.amounts import Quantities, ShapeError, quantities
+from controllers.kernel.wording import counted
+from controllers.scheduling.amounts import Quantities, ShapeError, at_most, quantities
 from controllers.scheduling.reading import Reader
-from controllers.scheduling.shapes import CPU, PODS, PodInfo
+from controllers.scheduling.shapes import PODS, PodInfo
 
 WORKLOADS = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 """What ``spec.scalableRef`` may name; all three say in ``spec.template`` what their pods are like."""
 _ACTIVE = (capacity_names.ACTIVE_CAPACITY, "active-capacity")
 """The strategy as v1beta1 and as v1 of the kind name it."""
 _DAWN = datetime.min.replace(tzinfo=UTC)
-_MILLI = 1000
-_REQUESTS = "requests."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,31 +200,39 @@ def _wanted(spec: Obj, *, replicas: int | None) -> int | None:
 
 def _within_limits(spec: Obj, wanted: int | None, *, chunk: PodInfo) -> int:
     """As many chunks as fit into ``spec.limits``, and no more than are wanted. Raises ShapeError or _Problem."""
-    limits = quantities(spec.get("limits"), "spec.limits")
-    fits = [count for _, count in _counts(limits, chunk, named=lambda resource: resource)]
+    limits = mapping(spec.get("limits"))
+    if len(limits) > capacity_names.MAX_QUOTA_RESOURCES:
+        raise ShapeError("spec.limits", f"has more than {capacity_names.MAX_QUOTA_RESOURCES} resources")
+    fits = [count for _, count in _counts(at_most(quantities(limits, "spec.limits")), chunk)]
     if wanted is None and not fits:
         why = "spec: none of replicas, percentage and limits (of something that a chunk requests) says how many chunks"
         raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
     return min([*fits, *([] if wanted is None else [wanted])])
 
 
-def _counts(left: Quantities, chunk: PodInfo, *, named: Callable[[str], str]) -> list[tuple[str, int]]:
-    """Resource → chunks that fit into ``left`` of it, for what a chunk requests. ``named``: how ``left`` names it.
+def _counts(left: Mapping[str, int], chunk: PodInfo) -> list[tuple[str, int]]:
+    """Resource → chunks that fit into ``left`` of it, for what a chunk requests.
 
-    Worked example: of 10 cores fit floor(10000 / 1500) = 6 chunks that request 1500 thousandths of a core each.
+    Worked example: of 10 cores fit 10000 // 1500 = 6 chunks that request 1500 thousandths of a core each.
     """
-    found = []
-    for resource, amount in (*chunk.kind.demand.requests, (PODS, 1)):
-        exact = left.get(named(resource))
-        if exact is not None and amount:
-            scaled = exact * _MILLI if resource == CPU else exact
-            found.append((named(resource), int(max(Decimal(0), scaled) // amount)))
-    return found
+    return [(name, max(0, left[name]) // amount) for name, amount in _requests(chunk) if name in left]
 
 
-def _quotas_left(bodies: Iterable[Obj]) -> dict[str, list[tuple[str, Quantities]]]:
-    """By namespace what each ResourceQuota leaves. Those with scopes, which bound some pods only, are not read."""
-    found: dict[str, list[tuple[str, Quantities]]] = {}
+def _requests(chunk: PodInfo) -> list[tuple[str, int]]:
+    return [*chunk.kind.demand.requests, (PODS, 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What a ResourceQuota leaves: ``amounts`` by resource, lowered as buffers take their part."""
+
+    quota: str
+    amounts: dict[str, int]
+
+
+def _quotas_left(bodies: Iterable[Obj]) -> dict[str, list[_Left]]:
+    """By namespace. ResourceQuotas with scopes, which bound some pods only, are not read, nor those that are broken."""
+    found: dict[str, list[_Left]] = {}
     for body in bodies:
         spec, status = spec_of(body), mapping(body.get("status"))
         if spec.get("scopes") or spec.get("scopeSelector"):
@@ -236,42 +243,33 @@ def _quotas_left(bodies: Iterable[Obj]) -> dict[str, list[tuple[str, Quantities]
         except ShapeError:
             continue
         left = {name: amount - used.get(name, Decimal(0)) for name, amount in hard.items()}
-        found.setdefault(key_of(body).namespace, []).append((key_of(body).name, left))
+        found.setdefault(key_of(body).namespace, []).append(_Left(key_of(body).name, at_most(_by_resource(left))))
     return found
 
 
-def _within_quotas(buffer: Buffer, quotas: dict[str, list[tuple[str, Quantities]]]) -> Buffer:
+def _by_resource(left: Quantities) -> Quantities:
+    """``cpu`` and ``requests.cpu`` mean the same; where both are there, the smaller one counts."""
+    found: Quantities = {}
+    for name, amount in left.items():
+        resource = name.removeprefix("requests.")
+        found[resource] = min(amount, found.get(resource, amount))
+    return found
+
+
+def _within_quotas(buffer: Buffer, quotas: Mapping[str, Sequence[_Left]]) -> Buffer:
     """Fewer chunks where ResourceQuotas leave room for fewer pods; what they take is taken off for the next buffer."""
-    mine = quotas.get(buffer.ref.key.namespace, [])
+    mine = quotas.get(buffer.ref.key.namespace, ())
     if buffer.chunk is None or not mine:
         return buffer
     fits = [
-        (count, f"ResourceQuota {name} leaves room for {count} chunks ({resource})")
-        for name, left in mine
-        for spelling in _SPELLINGS
-        for resource, count in _counts(left, buffer.chunk, named=spelling)
+        (count, f"ResourceQuota {left.quota} leaves {resource} for {counted(count, 'chunk')}")
+        for left in mine
+        for resource, count in _counts(left.amounts, buffer.chunk)
     ]
     least, why = min(fits, default=(buffer.count, ""))
     count = min(buffer.count, least)
-    for _, left in mine:
-        for spelling in _SPELLINGS:
-            _take(left, buffer.chunk, count=count, named=spelling)
+    for left in mine:
+        for resource, amount in _requests(buffer.chunk):
+            if resource in left.amounts:
+                left.amounts[resource] -= count * amount
     return replace(buffer, count=count, limited=why) if count < buffer.count else buffer
-
-
-def _plain(resource: str) -> str:
-    return resource
-
-
-def _prefixed(resource: str) -> str:
-    return f"{_REQUESTS}{resource}"
-
-
-_SPELLINGS: tuple[Callable[[str], str], ...] = (_plain, _prefixed)
-"""A ResourceQuota says ``cpu`` or ``requests.cpu``, and means the same."""
-
-
-def _take(left: Quantities, chunk: PodInfo, *, count: int, named: Callable[[str], str]) -> None:
-    for resource, amount in (*chunk.kind.demand.requests, (PODS, 1)):
-        if named(resource) in left:
-            left[named(resource)] -= Decimal(count * amount) / (_MILLI if resource == CPU else 1)

@@ -1,4 +1,4 @@
-"""Status of CapacityBuffers and CapacityQuotas: what they have, and why not more. Written when it changes."""
+"""Status of CapacityBuffers and CapacityQuotas: what they have, and why not more. Written only if it changes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from api import capacity_names
 from api.capacity_conditions import BufferCondition, CapacityReason, QuotaCondition
+from controllers.autoscaler.buffer_growth import BufferOutcome
 from controllers.autoscaler.decision import Decision
-from controllers.autoscaler.holding import Held
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.quotas import Quota, spelled
 from controllers.kernel.actions import Patch
@@ -22,11 +22,11 @@ _MOST_GROUPS = 3
 def capacity_writes(observed: Observed, decision: Decision) -> Iterator[Patch]:
     """Nothing while nothing is decided: what was written stands."""
     now = observed.cluster.now
-    for held in decision.held:
-        buffer = held.buffer
-        conditions = [_ready(held), _provisioning(held), _limited(held)]
+    for outcome in decision.buffers:
+        buffer = outcome.buffer
+        conditions = [_ready(outcome), _provisioning(outcome), _limited(outcome)]
         status = _with_conditions(buffer.body, conditions, Moment(generation_of(buffer.body), now))
-        yield from _patched(buffer.ref, buffer.body, {**_of_buffer(held), **status})
+        yield from _patched(buffer.ref, buffer.body, {**_of_buffer(outcome), **status})
     for quota in observed.cluster.capacity.quotas if not decision.frozen else ():
         condition = _reconciled(quota)
         status = _with_conditions(quota.body, [condition], Moment(generation_of(quota.body), now))
@@ -44,8 +44,8 @@ def _with_conditions(body: Obj, decided: Sequence[Condition], moment: Moment) ->
     return {"conditions": merge_in_place(before, decided, [each.type for each in decided], moment)}
 
 
-def _of_buffer(held: Held) -> dict[str, Any]:
-    buffer, template = held.buffer, held.buffer.template
+def _of_buffer(outcome: BufferOutcome) -> dict[str, Any]:
+    buffer, template = outcome.buffer, outcome.buffer.template
     return {
         "provisioningStrategy": capacity_names.ACTIVE_CAPACITY if buffer.chunk else None,
         "replicas": buffer.count if buffer.chunk else None,
@@ -54,32 +54,31 @@ def _of_buffer(held: Held) -> dict[str, Any]:
     }
 
 
-def _ready(held: Held) -> Condition:
-    buffer = held.buffer
+def _ready(outcome: BufferOutcome) -> Condition:
+    buffer = outcome.buffer
     known = buffer.chunk is not None
     return Condition(BufferCondition.READY_FOR_PROVISIONING, "True" if known else "False", buffer.reason, buffer.why)
 
 
-def _provisioning(held: Held) -> Condition:
-    type_, buffer = BufferCondition.PROVISIONING, held.buffer
+def _provisioning(outcome: BufferOutcome) -> Condition:
+    type_, buffer = BufferCondition.PROVISIONING, outcome.buffer
     if buffer.chunk is None:
         return Condition(type_, "False", CapacityReason.NOT_READY_FOR_PROVISIONING, "")
     if not buffer.count:
         return Condition(type_, "False", CapacityReason.BUFFER_EMPTY, "")
-    text = f"{held.placed} of {counted(buffer.count, 'chunk')} have room"
-    if held.placed == buffer.count:
+    text = f"{outcome.placed} of {counted(buffer.count, 'chunk')} fit"
+    if outcome.placed == buffer.count:
         return Condition(type_, "True", CapacityReason.FITS_EXISTING_CAPACITY, text)
-    grown = [f"{counted(nodes, 'Node')} of {group}" for group, nodes in sorted(held.added.items())]
-    parts = [text, *([f"added are {some_of(grown, _MOST_GROUPS)}"] if grown else [])]
-    if held.short:
-        why = [f"{group}: {reason}" for group, reason in sorted(held.why.items())]
-        none = some_of(why, _MOST_GROUPS, "; ") or "there is no group"
-        parts.append(f"{held.short} get none: {none}")
+    grown = [f"{counted(nodes, 'Node')} of {group}" for group, nodes in sorted(outcome.added.items())]
+    parts = [text, *([f"adding {some_of(grown, _MOST_GROUPS)}"] if grown else [])]
+    if outcome.short:
+        why = [f"{group}: {reason}" for group, reason in sorted(outcome.why.items())]
+        parts.append(": ".join([f"{outcome.short} fit nowhere", *filter(None, [some_of(why, _MOST_GROUPS, "; ")])]))
     return Condition(type_, "False", CapacityReason.REQUIRES_NEW_CAPACITY, "; ".join(parts))
 
 
-def _limited(held: Held) -> Condition:
-    limited = held.buffer.limited
+def _limited(outcome: BufferOutcome) -> Condition:
+    limited = outcome.buffer.limited
     reason = CapacityReason.QUOTA_LEAVES_LESS if limited else CapacityReason.WITHIN_QUOTAS
     return Condition(BufferCondition.LIMITED_BY_QUOTAS, "True" if limited else "False", reason, limited)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controllers.autoscaler.holding import Held
+from controllers.autoscaler.buffer_growth import BufferOutcome
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.scale_up import ScaleUp
 from controllers.autoscaler.scaledown.planner import ScaleDown
@@ -23,7 +23,6 @@ class Decision:
     scale_up: ScaleUp = field(default_factory=ScaleUp)
     scale_down: ScaleDown = field(default_factory=ScaleDown)
     changes: Mapping[str, int] = field(default_factory=dict)
-    held: tuple[Held, ...] = ()
-    """What CapacityBuffers have and get."""
+    buffers: tuple[BufferOutcome, ...] = ()
     steps: tuple[Step, ...] = ()
     frozen: str = ""

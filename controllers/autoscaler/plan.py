@@ -8,13 +8,13 @@ from dataclasses import replace
 from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.backoff import Backoff
+from controllers.autoscaler.buffer_growth import BufferOutcome, added, booked, grow_for_buffers
 from controllers.autoscaler.candidates import to_create, to_delete
 from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.health import resting, unhealthy
-from controllers.autoscaler.holding import Held, added, booked, hold
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
@@ -67,9 +67,9 @@ def decide(cluster: ClusterState) -> Decision:
         )
     backoffs = resting(cluster)
     projected = project(cluster)
-    scale_up, held = _grown(cluster, projected, backoffs=backoffs)
-    if held:
-        projected = replace(projected, buffered=booked(held))
+    scale_up, buffers = _grown(cluster, projected, backoffs=backoffs)
+    if buffers:
+        projected = replace(projected, buffered=booked(buffers))
     gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
     scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
     left = any(victim.node for victim in scale_down.victims)
@@ -83,15 +83,15 @@ def decide(cluster: ClusterState) -> Decision:
         ),
         scale_up=scale_up,
         scale_down=scale_down,
-        held=held,
+        buffers=buffers,
         changes=_changes(cluster, scale_up, scale_down=scale_down),
-        steps=_steps(cluster, scale_up, scale_down=scale_down, for_buffers=added(held) if held else {}),
+        steps=_steps(cluster, scale_up, scale_down=scale_down, for_buffers=added(buffers) if buffers else {}),
     )
 
 
 def _grown(
     cluster: ClusterState, projected: ProjectedCluster, *, backoffs: Mapping[str, Backoff]
-) -> tuple[ScaleUp, tuple[Held, ...]]:
+) -> tuple[ScaleUp, tuple[BufferOutcome, ...]]:
     """Gangs and pods first, CapacityBuffers with what is left."""
     buffers = cluster.capacity.buffers
     if not (projected.gangs or projected.unschedulable or buffers):
@@ -101,8 +101,8 @@ def _grown(
         grow_with_gangs(growth, cluster, projected)
     else:
         growth.run(projected.unschedulable)
-    held = hold(buffers, projected, growth) if buffers else ()
-    return growth.result(MOST_EXPLAINED), held
+    outcomes = grow_for_buffers(buffers, projected, growth) if buffers else ()
+    return growth.result(MOST_EXPLAINED), outcomes
 
 
 def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]:

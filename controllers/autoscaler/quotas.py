@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from api import capacity_names
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.refs import CAPACITY_QUOTA, Obj, Ref, is_deleting, labels_of, mapping, ref_of, spec_of
-from controllers.scheduling.amounts import ShapeError, quantities, whole
+from controllers.scheduling.amounts import ShapeError, at_most, quantities, whole
 from controllers.scheduling.shapes import Amounts
 
 
@@ -84,7 +84,7 @@ def _limits(spec: Obj) -> dict[str, int]:
     wrong = next((name for name, amount in exact.items() if amount < 0 or amount != amount.to_integral_value()), None)
     if wrong is not None:
         raise ShapeError(f"{path}[{wrong}]", "must be a whole number that is not negative")
-    return {**dict.fromkeys(exact, 0), **dict(whole(exact))}
+    return at_most(exact)
 
 
 class QuotaHeadroom:

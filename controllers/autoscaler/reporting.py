@@ -30,7 +30,7 @@ def report(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     """Writes first, then the events."""
     problems = problems_of(observed, decision)
     writes = [*_status(observed, decision), *_conditions(observed, problems)]
-    if decision.held or observed.cluster.capacity.quotas:
+    if decision.buffers or observed.cluster.capacity.quotas:
         writes += capacity_writes(observed, decision)
     return steps(writes, list(_events(observed, decision, problems)))
 

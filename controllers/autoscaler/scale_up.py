@@ -142,14 +142,14 @@ class Growth:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
         self._estimates.expect(self.left)
 
-    def run_apart(self, group: Group) -> Apart:
+    def run_apart(self, group: Group, *, explained: bool) -> Apart:
         """As ``run``, for what is no pod: neither those that get room nor those that don't are in the result."""
         mark, helped = self.mark(), len(self._helped)
         self.take([group])
         while self.left and self.step():
             pass
         short = sum(map(len, self.left.values()))
-        found = Apart(self.added_since(mark), short, self.refusals(group.pod_class) if short else {})
+        found = Apart(self.added_since(mark), short, self.refusals(group.pod_class) if short and explained else {})
         del self._helped[helped:]
         self.left = {}
         return found

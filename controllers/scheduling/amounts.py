@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from api.quantity import parse_quantity
@@ -62,6 +62,14 @@ def whole(exact: Mapping[str, Decimal]) -> Amounts:
     return tuple(sorted((name, amount) for name, amount in rounded if amount > 0))
 
 
+def at_most(exact: Mapping[str, Decimal]) -> dict[str, int]:
+    """Limits in the units of ``whole``, rounded down; zeros and what is below zero are kept."""
+    return {
+        name: int(_scaled(name, amount).to_integral_value(rounding=ROUND_FLOOR, context=_EXACT))
+        for name, amount in exact.items()
+    }
+
+
 def total(lists: Iterable[tuple[Amounts, int]]) -> Amounts:
     """The sum of amounts, each taken so many times."""
     summed: dict[str, int] = {}
@@ -72,8 +80,12 @@ def total(lists: Iterable[tuple[Amounts, int]]) -> Amounts:
 
 
 def _whole(name: str, amount: Decimal) -> int:
-    scaled = _EXACT.multiply(amount, _MILLI) if name == CPU else amount
-    return min(int(scaled.to_integral_value(rounding=ROUND_CEILING, context=_EXACT)), _LARGEST)
+    rounded = _scaled(name, amount).to_integral_value(rounding=ROUND_CEILING, context=_EXACT)
+    return min(int(rounded), _LARGEST)
+
+
+def _scaled(name: str, amount: Decimal) -> Decimal:
+    return _EXACT.multiply(amount, _MILLI) if name == CPU else amount
 
 
 @remembered(4096)

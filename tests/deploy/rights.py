@@ -6,9 +6,13 @@ what a plan asks of the shell is translated into what the shell asks of the API 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 from api import names
 from controllers.kernel import refs
@@ -38,6 +42,7 @@ from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster
 from nodewright.sim import users
 from nodewright.sim.engine import Engine, Scenario
+from tests.docs.pages import ROOT
 
 KINDS = {kind.name: kind for kind in vars(refs).values() if isinstance(kind, Kind)}
 
@@ -199,3 +204,24 @@ def granted(role: Mapping[str, Any]) -> list[Right]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]
+
+
+def rights_in(*files: Path) -> set[Right]:
+    """Of all roles in these manifests."""
+    documents = (doc for file in files for doc in yaml.safe_load_all(file.read_text()))
+    return {each for doc in documents if "rules" in doc for each in granted(doc)}
+
+
+def with_component(kubectl: Path, folder: Path, base: str, component: str) -> list[dict[str, Any]]:
+    """What ``kubectl kustomize`` makes of ``deploy/<base>`` with one of ``deploy/components``."""
+    above = Path("../" * (len(folder.parts) - 1)) / ROOT.relative_to("/")
+    text = f"resources: [{above}/deploy/{base}]\ncomponents: [{above}/deploy/components/{component}]\n"
+    (folder / "kustomization.yaml").write_text(text)
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def arguments_in(documents: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Of the only Deployment in them."""
+    (deployment,) = [doc for doc in documents if doc["kind"] == "Deployment"]
+    return {*deployment["spec"]["template"]["spec"]["containers"][0]["args"]}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.autoscaler.plan import plan
@@ -16,11 +14,11 @@ from tests.controllers.autoscaler.fleet import Fleet
 from tests.controllers.autoscaler.test_buffers import buffer, template
 from tests.controllers.autoscaler.test_quotas import quota
 from tests.controllers.autoscaler.town import observed_of
-from tests.deploy.rights import Watched, granted, needed_by
+from tests.deploy.rights import Watched, arguments_in, needed_by, rights_in, with_component
 from tests.docs.pages import ROOT
 
 COMPONENT = ROOT / "deploy" / "components" / "capacity"
-AUTOSCALER = ROOT / "deploy" / "autoscaler" / "rights.yaml"
+AUTOSCALER = (ROOT / "deploy" / "autoscaler" / "rights.yaml", ROOT / "deploy" / "rbac" / "kubeconfigs.yaml")
 OPTIONS = AutoscalerOptions(GrowthOptions(buffers=True, quotas=True))
 
 
@@ -35,23 +33,12 @@ def lived() -> Watched:
 
 
 def test_beside_the_autoscaler_it_may_do_what_it_needs_and_nothing_else() -> None:
-    role = next(yaml.safe_load_all((COMPONENT / "rbac.yaml").read_text()))
-    own = set(granted(role))
-    theirs = {each for doc in yaml.safe_load_all(AUTOSCALER.read_text()) if "rules" in doc for each in granted(doc)}
-    theirs |= {*granted(yaml.safe_load((ROOT / "deploy" / "rbac" / "kubeconfigs.yaml").read_text()))}
-    needed = needed_by(lived())
+    own, theirs, needed = rights_in(COMPONENT / "rbac.yaml"), rights_in(*AUTOSCALER), needed_by(lived())
     assert sorted(map(str, needed - own - theirs)) == [], "it lacks rights"
     assert sorted(map(str, own - needed)) == [], "it has needless rights"
 
 
 @pytest.mark.parametrize("base", ["autoscaler", "provisioningrequests"])
 def test_the_component_gives_the_autoscaler_its_flags(kubectl_binary: Path, tmp_path: Path, base: str) -> None:
-    above = Path("../" * (len(tmp_path.parts) - 1)) / ROOT.relative_to("/")
-    text = f"resources: [{above}/deploy/{base}]\ncomponents: [{above}/deploy/components/capacity]\n"
-    (tmp_path / "kustomization.yaml").write_text(text)
-    done = subprocess.run(
-        [kubectl_binary, "kustomize", tmp_path], capture_output=True, text=True, timeout=60, check=True
-    )
-    (deployment,) = [doc for doc in yaml.safe_load_all(done.stdout) if doc["kind"] == "Deployment"]
-    args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert {"--capacity-buffers-enabled", "--capacity-quotas-enabled"} <= {*args}
+    documents = with_component(kubectl_binary, tmp_path, base, "capacity")
+    assert {"--capacity-buffers-enabled", "--capacity-quotas-enabled"} <= arguments_in(documents)

@@ -1,4 +1,4 @@
-"""CapacityBuffers: room is kept for chunks after all pods have theirs, held while Nodes go, and told."""
+"""CapacityBuffers: chunks are placed after all pods, keep their Nodes, and are reported."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import capacity_names
+from controllers.autoscaler.buffer_growth import added
 from controllers.autoscaler.buffers import Buffer, BufferObjects, read_buffers
 from controllers.autoscaler.decision import Decision
-from controllers.autoscaler.holding import added
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.autoscaler.plan import plan
+from controllers.autoscaler.scale_up import MOST_EXPLAINED
 from controllers.kernel.actions import Event, Patch
 from controllers.kernel.refs import CAPACITY_BUFFER, DEPLOYMENT, POD_TEMPLATE
 from controllers.scheduling.reading import Reader
@@ -104,6 +105,7 @@ def test_how_many_chunks(spec: dict[str, Any], count: int) -> None:
         ({"percentage": 20}, "ResolutionFailed", "spec.percentage"),
         ({"limits": {"example.com/x": "1"}}, "ResolutionFailed", "none of replicas"),
         ({"limits": {"cpu": "much"}}, "ResolutionFailed", "spec.limits[cpu]"),
+        ({"limits": {f"example.com/{n}": "1" for n in range(21)}}, "ResolutionFailed", "spec.limits: has more than 20"),
         ({**WEB, "podTemplateRef": {"name": "chunk"}, "replicas": 1}, "ResolutionFailed", "exactly one"),
     ],
     ids=str,
@@ -130,7 +132,30 @@ def test_what_resource_quotas_leave_is_shared_by_the_buffers_of_the_namespace() 
     first, second = read(buffer("a", replicas=5), buffer("b", replicas=5), resource_quotas=quotas)
     assert (first.count, first.limited) == (5, "")
     assert second.count == 1
-    assert "ResourceQuota team leaves room for 1 chunks (requests.cpu)" in second.limited
+    assert second.limited == "ResourceQuota team leaves cpu for 1 chunk"
+
+
+@pytest.mark.parametrize(
+    ("hard", "count"),
+    [
+        ({"cpu": "2"}, 2),
+        ({"requests.cpu": "2500m", "cpu": "9"}, 2),
+        ({"pods": "3"}, 3),
+        ({"requests.memory": "1.9Gi"}, 1),
+        ({"cpu": "0"}, 0),
+        ({"limits.cpu": "1", "count/pods": "1", "requests.example.com/gpu": "0"}, 5),
+    ],
+    ids=str,
+)
+def test_a_resource_quota_bounds_what_a_chunk_requests(hard: dict[str, str], count: int) -> None:
+    (found,) = read(buffer(replicas=5), resource_quotas=[resource_quota(hard, {})])
+    assert found.count == count
+    assert bool(found.limited) == (count < 5)
+
+
+def test_more_used_than_a_quota_allows_leaves_nothing() -> None:
+    (found,) = read(buffer(replicas=5), resource_quotas=[resource_quota({"cpu": "2"}, {"cpu": "3"})])
+    assert found.count == 0
 
 
 def test_resource_quotas_with_scopes_bound_only_some_pods_and_are_not_read() -> None:
@@ -146,8 +171,8 @@ def test_nodes_come_for_a_buffer_and_nothing_more_afterwards() -> None:
         fleet.settle()
         decision = fleet.round(after=timedelta(minutes=20))
         assert not decision.changes[A]
-    (held,) = decision.held
-    assert (held.placed, held.short, len(held.nodes)) == (10, 0, 3)
+    (outcome,) = decision.buffers
+    assert (outcome.placed, outcome.short, len(outcome.nodes)) == (10, 0, 3)
 
 
 def test_pods_take_the_room_and_the_buffer_is_filled_up_again() -> None:
@@ -168,7 +193,7 @@ def test_pods_are_served_first() -> None:
     decision = fleet.decide()
     assert decision.scale_up.added == {A: 1}
     assert sum(len(each.pods) for each in decision.scale_up.helped) == 4
-    assert decision.held[0].short == 4
+    assert decision.buffers[0].short == 4
 
 
 def test_a_node_that_holds_chunks_stays_and_goes_with_the_buffer() -> None:
@@ -217,9 +242,17 @@ def test_the_status_says_what_there_is_and_is_written_once() -> None:
     provisioning = conditions["Provisioning"]
     assert (provisioning["status"], provisioning["reason"]) == ("False", "RequiresNewCapacity")
     assert provisioning["message"] == (
-        f"0 of 10 chunks have room; added are 2 Nodes of {A}; 2 get none: {A}: the cluster may have 2 Nodes"
+        f"0 of 10 chunks fit; adding 2 Nodes of {A}; 2 fit nowhere: {A}: the cluster may have 2 Nodes"
     )
     assert not _patches(fleet, {**body, "status": patch})
+
+
+def test_buffers_without_number_are_explained_for_the_first_ones_alone() -> None:
+    fleet = fleet_with(*(buffer(f"b{number:02}", replicas=1) for number in range(25)), max_nodes=1)
+    fleet.come(4, "1")
+    outcomes = fleet.decide().buffers
+    assert [bool(each.why) for each in outcomes] == [True] * MOST_EXPLAINED + [False] * (25 - MOST_EXPLAINED)
+    assert all(each.short == 1 for each in outcomes)
 
 
 def test_a_buffer_that_is_not_ready_says_why() -> None:
@@ -266,11 +299,11 @@ def test_buffers_take_nothing_from_pods(wanted: list[tuple[int, str]], pods: lis
         pod_templates=[template(cpu, cpu) for cpu in ("500m", "1", "3")],
     )
     without, with_them = plain.decide(), buffered.decide()
-    own = added(with_them.held)
+    own = added(with_them.buffers)
     for group in (A, B):
         assert with_them.scale_up.added.get(group, 0) - own.get(group, 0) == without.scale_up.added.get(group, 0)
     assert with_them.scale_up.added.get(A, 0) <= most
     assert with_them.scale_up.added.get(B, 0) <= 2
     assert _helped(with_them) == _helped(without)
-    for held, (count, _) in zip(with_them.held, wanted, strict=True):
-        assert held.placed + held.short <= count
+    for outcome, (count, _) in zip(with_them.buffers, wanted, strict=True):
+        assert outcome.placed + outcome.short <= count
