@@ -15,6 +15,7 @@ import pytest
 from hack.program import CommandFailed, Kubectl, Run
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
+from tests.cli.processes import nodewright
 from tests.docs.pages import ROOT
 from tests.e2e.test_autoscaler import with_rights_of_its_own
 from tests.e2e.test_provisioning_requests import group
@@ -83,12 +84,21 @@ async def test_room_is_kept_within_a_quota_taken_by_pods_and_filled_up_again(kub
     await until(lambda: nodes(kubectl) == 3, SECONDS)
     await until(lambda: "CapacityQuota whole" in message(kubectl), SECONDS)
     assert condition(kubectl, "cb", "web", "Provisioning")["reason"] == "RequiresNewCapacity"
+    create(kubectl, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late"}, "spec": pod_spec()})
+    create(kubectl, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "later"}, "spec": pod_spec()})
+    await until(lambda: "CapacityQuota whole limits nodes to 3" in explained(kubectl), SECONDS)
     await until(lambda: used(kubectl) == {"nodes": "3"}, SECONDS)
 
     kubectl("delete", "cb", "web")
     kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
     await until(lambda: nodes(kubectl) == 0, SECONDS)
     await until(lambda: used(kubectl) == {"nodes": "0"}, SECONDS)
+
+
+def explained(kubectl: Kubectl) -> str:
+    """Of the two pods for which one place is left."""
+    way = ("--kubeconfig", str(kubectl.kubeconfig))
+    return "".join(nodewright("autoscaler", "explain", "pod", name, *way).stdout for name in ("late", "later"))
 
 
 def message(kubectl: Kubectl) -> str:
