@@ -103,7 +103,7 @@ class QuotaHeadroom:
         return found
 
     def nodes(self, labels: Mapping[str, str], capacity: Amounts) -> list[tuple[int, str]]:
-        """How many such Nodes each limit allows, and which limit it is.
+        """How many such Nodes each limit allows, below zero where it is exceeded already, and which limit it is.
 
         Worked example: of 32 cores Nodes have 20; of Nodes with 8 cores (32 - 20) // 8 = 1 is allowed.
         """
@@ -111,7 +111,7 @@ class QuotaHeadroom:
         for quota, left in self._left:
             for resource, amount in quota.share(labels, capacity).items():
                 why = f"CapacityQuota {quota.name} limits {resource} to {spelled(resource, quota.limits[resource])}"
-                found.append((max(0, left[resource]) // amount, why))
+                found.append((left[resource] // amount, why))
         return found
 
     def take(self, labels: Mapping[str, str], capacity: Amounts, *, count: int) -> None:

@@ -65,6 +65,18 @@ def test_nodes_on_their_way_count() -> None:
     assert not fleet.round().scale_up.added
 
 
+def test_a_node_to_come_counts_with_its_capacity_and_not_with_what_it_leaves_to_pods() -> None:
+    """Of 13 cores one Node has 5, of which pods get 4: (13 - 5) // 5 = 1 more."""
+    fleet = fleet_with(quota("whole", cpu=13), pods=0)
+    fleet.deployments["a"]["spec"]["replicas"] = 1
+    fleet.settle()
+    (node,) = fleet.nodes.values()
+    node["status"]["capacity"] = {"cpu": "5"}
+    fleet.come(5, "4")
+    fleet.schedule()
+    assert fleet.decide().scale_up.added == {A: 1}
+
+
 def test_only_quotas_that_match_the_labels_of_the_nodes_to_come_count() -> None:
     fleet = fleet_with(quota("blue", {"matchLabels": {"pool": "blue"}}, nodes=1), pods=6)
     fleet.deployments["a"]["spec"]["template"]["spec"] = {"metadata": {"labels": {"pool": "blue"}}}
