@@ -72,7 +72,7 @@ def of_exception(error: Exception, reads: bool) -> ProviderError:
         return ProviderError(ErrorClass.UNAUTHORIZED, "the cloud does not know the login any more")
     if "NotFound" in names and hasattr(error, "http_status"):
         return ProviderError(ErrorClass.UNAVAILABLE, "the cloud's identity service is not where the login says")
-    if names & {"EndpointNotFound", "CatalogException"}:
+    if names & {"EndpointNotFound", "CatalogException", "ServiceDisabledException"}:
         return ProviderError(ErrorClass.INVALID_CONFIGURATION, "the cloud's catalog has no such service in this region")
     if names & {"ConnectTimeout", "Timeout", "ReadTimeout"}:
         kind, text = ErrorClass.TIMEOUT, "the cloud did not answer in time"

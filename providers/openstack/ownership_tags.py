@@ -17,6 +17,7 @@ from providers.openstack.config import OpenStackMachineConfig
 
 TAG: Final = "nodewright"
 _MACHINE_TAG = "nodewright-machine-"
+_CLUSTER_TAG = "nodewright-cluster-"
 
 UID: Final = "nodewright-machine-uid"
 MACHINE: Final = "nodewright-machine"
@@ -36,6 +37,11 @@ REBUILDS = frozenset({"image", "data", "software"})
 
 def tag_of(machine_uid: str) -> str:
     return f"{_MACHINE_TAG}{machine_uid}"
+
+
+def cluster_tag_of(cluster_uid: str) -> str:
+    """The whole description of what is made for a Cluster."""
+    return f"{_CLUSTER_TAG}{cluster_uid}"
 
 
 def uid_of_part(part: Mapping[str, Any]) -> str:

@@ -24,11 +24,13 @@ from providers.base.contract import (
     UpdateAnswer,
     Updated,
 )
+from providers.base.endpoints import Endpoint, EndpointRequest
 from providers.base.errors import ErrorClass, ProviderError
-from providers.openstack import requests
+from providers.openstack import cluster_config, requests
 from providers.openstack.changes import Changes
 from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
 from providers.openstack.creation import BOOTSTRAP_FORMATS, Creation, Tools
+from providers.openstack.endpoints import Endpoints
 from providers.openstack.inventory import Counter
 from providers.openstack.leftovers import Leftovers, is_server
 from providers.openstack.login import Login, login_in
@@ -57,6 +59,7 @@ class OpenStackProvider:
         self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, leftovers, secrets.read, now)
         self._creation = Creation(self._tools)
         self._changes = Changes(self._tools)
+        self._endpoints = Endpoints(session, self._tools.lookup, now)
         self._creating: dict[str, asyncio.Task[Host]] = {}
         self._region = cloud.region or ""
 
@@ -137,6 +140,12 @@ class OpenStackProvider:
     async def quotas(self) -> tuple[Quota, ...]:
         return await quotas_of(self._tools.requests)
 
+    async def ensure_endpoint(self, request: EndpointRequest) -> Endpoint:
+        return await self._endpoints.ensure(request)
+
+    async def remove_endpoint(self, request: EndpointRequest) -> bool:
+        return await self._endpoints.remove(request)
+
     async def _missing_secret(self, path: str, name: str) -> tuple[Problem, ...]:
         try:
             await self._secrets.read(name)
@@ -182,7 +191,10 @@ def registration_with(connector: Connect = connect) -> Registration:
 
     return Registration(
         name="openstack",
-        config_kinds=(ConfigKind(API_VERSION, KIND, json_schema()),),
+        config_kinds=(
+            ConfigKind(API_VERSION, KIND, json_schema()),
+            ConfigKind(API_VERSION, cluster_config.CLUSTER_KIND, cluster_config.json_schema()),
+        ),
         scope_of=_scope_of,
         open=_open_without_secrets,
         secrets_of=_secrets_of,

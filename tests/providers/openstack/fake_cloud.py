@@ -17,6 +17,7 @@ import yaml
 from aiohttp import web
 
 from tests.providers.openstack.fake_compute import FakeNova
+from tests.providers.openstack.fake_load_balancer import FakeOctavia
 from tests.providers.openstack.fake_network import FakeNeutron
 from tests.providers.openstack.paging import MOST, Refused, Thing, page
 
@@ -39,15 +40,16 @@ class Mishap:
 class FakeCloud:
     """``async with FakeCloud() as cloud``; ``cloud.login()`` is its clouds.yaml.
 
-    ``most_per_page``: what an operator allows a page to hold, whatever is asked for.
+    ``most_per_page``: what an operator allows a page to hold, whatever is asked for. ``octavia``: whether there is one.
     """
 
-    def __init__(self, instances: int = 1000, most_per_page: int = 1000) -> None:
+    def __init__(self, instances: int = 1000, most_per_page: int = 1000, octavia: bool = True) -> None:
         self.mishaps: list[Mishap] = []
         self.asked: Counter[str] = Counter()
         self.bodies: list[tuple[str, str, Any]] = []
         self.images = [self._image(name) for name in ("debian-12", "debian-13")]
         self.neutron = FakeNeutron()
+        self.octavia = FakeOctavia(self.neutron) if octavia else None
         self.nova = FakeNova(self.neutron, self._has_image, instances)
         self._most_per_page = most_per_page
         self._runner: web.AppRunner | None = None
@@ -143,9 +145,10 @@ class FakeCloud:
         user = body["auth"]["identity"].get("password", {}).get("user", {})
         if user.get("password") != PASSWORD:
             return web.json_response({"error": {"message": "no such user", "code": 401}}, status=401)
+        services = [("compute", "compute/v2.1"), ("network", "network"), ("image", "image")]
+        services += [("load-balancer", "load-balancer")] if self.octavia is not None else []
         catalog = [
-            {"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]}
-            for kind, path in (("compute", "compute/v2.1"), ("network", "network"), ("image", "image"))
+            {"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]} for kind, path in services
         ]
         token = {
             "methods": ["password"],
@@ -163,8 +166,8 @@ class FakeCloud:
                 "url": f"{self.url}/{path}"}  # fmt: skip
 
     def _versions(self, service: str, request: web.Request) -> Thing:
-        number = {"compute": "v2.1", "network": "v2.0", "image": "v2.9"}[service]
-        path = {"compute": "v2.1", "network": "v2.0", "image": "v2"}[service]
+        number = {"compute": "v2.1", "network": "v2.0", "image": "v2.9", "load-balancer": "v2.0"}[service]
+        path = {"compute": "v2.1", "network": "v2.0", "image": "v2", "load-balancer": "v2.0"}[service]
         version = {
             "id": number,
             "status": "CURRENT",
@@ -180,6 +183,8 @@ class FakeCloud:
             "network": self.neutron.answer,
             "image": self._image_api,
         }
+        if self.octavia is not None:
+            handlers["load-balancer"] = self.octavia.answer
         status, answer = handlers[service](request, path, body)
         return web.json_response(answer, status=status) if answer is not None else web.Response(status=status)
 

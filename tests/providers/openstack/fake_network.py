@@ -49,18 +49,22 @@ class FakeNeutron:
                 found = [port for port in self.ports.values() if wanted in {None, port["description"]}]
                 return 200, page("ports", sorted(found, key=lambda one: str(one["id"])), request)
             case ("POST", ["ports"]):
-                return 201, {"ports": [self._port(desired) for desired in body["ports"]]}
+                return 201, {"ports": [self.make_port(desired) for desired in body["ports"]]}
             case ("PUT", ["ports", identity]):
                 self._found(self.ports, identity, "Port").update(body["port"])
                 return 200, {"port": self.ports[identity]}
             case ("DELETE", ["ports", identity]):
                 return self._unplug(self._found(self.ports, identity, "Port"))
             case ("GET", ["floatingips"]):
-                return 200, page("floatingips", list(self.floating_ips.values()), request)
+                wanted = query.get("description")
+                found = [one for one in self.floating_ips.values() if wanted in {None, one["description"]}]
+                return 200, page("floatingips", sorted(found, key=lambda one: str(one["id"])), request)
             case ("POST", ["floatingips"]):
-                made = {"id": str(uuid.uuid4()), **body["floatingip"]}
-                self.floating_ips[made["id"]] = made
-                return 201, {"floatingip": made}
+                return 201, {"floatingip": self.make_floating_ip(body["floatingip"])}
+            case ("PUT", ["floatingips", identity]):
+                self._found(self.ports, body["floatingip"]["port_id"], "Port")
+                self._found(self.floating_ips, identity, "Floating IP").update(body["floatingip"])
+                return 200, {"floatingip": self.floating_ips[identity]}
             case ("DELETE", ["floatingips", identity]):
                 del self.floating_ips[self._found(self.floating_ips, identity, "Floating IP")["id"]]
                 return 204, None
@@ -74,7 +78,7 @@ class FakeNeutron:
                 return 204, None
         raise Refused(404, path, "NeutronError")
 
-    def _port(self, desired: Thing) -> Thing:
+    def make_port(self, desired: Thing) -> Thing:
         if desired["network_id"] not in self.networks.values():
             raise Refused(404, f"Network {desired['network_id']} could not be found.", "NeutronError")
         number = next(self._numbers)
@@ -88,6 +92,18 @@ class FakeNeutron:
         port["fixed_ips"] = [{**fixed[0], **one} for one in desired.get("fixed_ips", fixed)]
         self.ports[port["id"]] = port
         return port
+
+    def make_floating_ip(self, desired: Thing) -> Thing:
+        number = next(self._numbers)
+        made = {
+            "id": str(uuid.uuid4()),
+            "floating_ip_address": f"203.0.{number >> 8 & 255}.{number & 255}",
+            "created_at": f"2026-01-01T00:{number // 60 % 60:02}:{number % 60:02}Z",
+            "port_id": None,
+            **desired,
+        }
+        self.floating_ips[made["id"]] = made
+        return made
 
     def _trunk(self, desired: Thing) -> Thing:
         subports = desired.get("sub_ports", [])
@@ -106,8 +122,14 @@ class FakeNeutron:
             raise Refused(409, f"Port {port['id']} is currently a parent port for trunk", "NeutronError")
         if port["device_id"]:
             raise Refused(403, f"(rule:delete_port) is disallowed by policy for {port['id']}", "NeutronError")
-        del self.ports[port["id"]]
+        self.remove_port(port["id"])
         return 204, None
+
+    def remove_port(self, identity: str) -> None:
+        """A floating IP that it has is free again."""
+        del self.ports[identity]
+        for one in self.floating_ips.values():
+            one["port_id"] = None if one["port_id"] == identity else one["port_id"]
 
     @staticmethod
     def _found(things: dict[str, Thing], identity: str, kind: str) -> Thing:
