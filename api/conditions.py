@@ -128,6 +128,9 @@ class ClusterCondition(StrEnum):
     CERTIFICATES_EXPIRING = "CertificatesExpiring"
     """True: certificates end soon (CAs within 180 days, others within 30); the message names them. Only there once
     there were some."""
+    ENDPOINT_READY = "EndpointReady"
+    """The endpoint that the provider makes for it is there and leads to its control plane; the message has its address,
+    or what it waits for. Only there where ``spec.providerConfig`` asks for one."""
     DELETING = "Deleting"
     """Machines of it are left."""
     PAUSED = "Paused"
@@ -416,6 +419,10 @@ class Reason(StrEnum):
     """The bootstrap data is being made."""
     WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlane"
     """Another Machine makes the control plane; this one joins once that answers."""
+    ENDPOINT_READY = "EndpointReady"
+    """The provider's endpoint leads to a host of the control plane."""
+    ENDPOINT_PENDING = "EndpointPending"
+    """The endpoint is being made, or waits for a host; the message says which."""
     NO_ENDPOINT = "NoEndpoint"
     """Nobody says at which URL hosts reach the API server; the message names the fields that do."""
     INVALID_BOOTSTRAP_SPEC = "InvalidBootstrapSpec"

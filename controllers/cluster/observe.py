@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from controllers.cluster import endpoint
+from controllers.cluster.endpoint import Endpointing
 from controllers.kernel.certificates import (
     NOBODY_READS,
     CertificatesRead,
@@ -14,6 +16,7 @@ from controllers.kernel.certificates import (
     CertificatesView,
     look_at,
 )
+from controllers.kernel.endpoints import NOBODY_MAKES, EndpointsView
 from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.pausing import paused_by
 from controllers.kernel.refs import (
@@ -40,6 +43,7 @@ class Observed:
     sets: int
     workload: Workload = MANAGEMENT_CLUSTER
     certificates: CertificatesRead | CertificatesUnread | None = None
+    endpoint: Endpointing | None = None
 
     @property
     def ref(self) -> Ref:
@@ -50,12 +54,19 @@ class Observed:
         return is_deleting(self.cluster)
 
     @property
+    def empty(self) -> bool:
+        """No Machine and no MachineSet of it is left."""
+        return not self.machines and not self.sets
+
+    @property
     def status(self) -> Mapping[str, Any]:
         status = self.cluster.get("status")
         return status if isinstance(status, Mapping) else {}
 
 
-def observe(key: Key, view: View, certificates: CertificatesView = NOBODY_READS) -> Observed | None:
+def observe(
+    key: Key, view: View, certificates: CertificatesView = NOBODY_READS, endpoints: EndpointsView = NOBODY_MAKES
+) -> Observed | None:
     cluster = view.get(CLUSTER, key)
     if cluster is None:
         return None
@@ -68,4 +79,5 @@ def observe(key: Key, view: View, certificates: CertificatesView = NOBODY_READS)
         sets=len(view.indexed(MACHINE_SET, CLUSTER_NAME, name)),
         workload=view.workload,
         certificates=look_at(cluster, view, certificates),
+        endpoint=endpoint.look_at(cluster, view, endpoints),
     )

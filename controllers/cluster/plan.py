@@ -8,7 +8,7 @@ from typing import Any
 from api import names
 from api.conditions import ClusterCondition, Reason
 from api.names import ClusterPhase
-from controllers.cluster import certificates, reachability
+from controllers.cluster import certificates, endpoint, reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, merge, merge_patch, typed
@@ -26,13 +26,15 @@ _MOST_REASONS = 3
 
 def plan(observed: Observed) -> Plan:
     """NOTHING if the status says it all."""
-    if observed.deleting and not observed.machines and not observed.sets:
+    goes = observed.deleting and observed.empty
+    if goes and (observed.paused or endpoint.is_gone(observed.endpoint)):
         return _release(observed)
     hold = reachability.hold(observed)
     if hold is not None:
         return Plan(steps([hold]))
     patch = merge_patch(observed.status, _desired(observed))
-    renewals = steps(certificates.actions(observed))
+    ends = [] if observed.paused else endpoint.actions(observed.endpoint, observed.cluster, last=goes)
+    renewals = steps([*certificates.actions(observed), *ends])
     if not patch:
         return Plan(renewals, _waiting(observed).outcome)
     ready = sum(machine.ready for machine in observed.machines)
@@ -59,10 +61,12 @@ def _release(observed: Observed) -> Plan:
 
 
 def _waiting(observed: Observed) -> Plan:
+    soon = 0.0 if observed.paused else endpoint.look_again(observed.endpoint)
     if observed.deleting:
-        return Plan(outcome=Blocked(_left(observed)))
-    again = certificates.look_again(observed)
-    return Plan(outcome=Wait(again, "its certificates are looked at again")) if again else NOTHING
+        text = _left(observed) if not observed.empty else "its endpoint is being removed"
+        return Plan(outcome=Wait(soon, text) if soon else Blocked(text))
+    pauses = [pause for pause in (certificates.look_again(observed), soon) if pause]
+    return Plan(outcome=Wait(min(pauses), "its certificates and its endpoint are looked at again")) if pauses else NOTHING
 
 
 def _desired(observed: Observed) -> dict[str, Any]:
@@ -78,6 +82,7 @@ def _desired(observed: Observed) -> dict[str, Any]:
         "readyMachines": sum(machine.ready for machine in observed.machines),
         **reachability.facts(observed),
         **_endpoints(observed),
+        **endpoint.record(observed.endpoint, observed.cluster),
         "conditions": merge(before, decided, generation_of(observed.cluster), observed.now),
     }
 
@@ -90,6 +95,7 @@ def _endpoints(observed: Observed) -> dict[str, Any]:
 
 def _decided(observed: Observed) -> list[Condition]:
     decided = [_ready(observed), reachability.condition(observed), *certificates.conditions(observed)]
+    decided += endpoint.conditions(observed.endpoint)
     if observed.deleting:
         going = _deletions(observed)
         text = f"{_left(observed)}; {going.text}" if going.text else _left(observed)

@@ -49,7 +49,8 @@ def news(observed: Observed) -> list[Action]:
 def hold(observed: Observed) -> Patch | None:
     """Keep a Cluster of its own as long as it has Machines: gone, nobody would know where their Nodes live."""
     have = list(observed.cluster["metadata"].get("finalizers") or ())
-    if not _secret(observed) or observed.deleting or observed.paused or names.CLUSTER_FINALIZER in have:
+    kept = _secret(observed) or (observed.endpoint is not None and observed.endpoint.known is not None)
+    if not kept or observed.deleting or observed.paused or names.CLUSTER_FINALIZER in have:
         return None
     return Patch(
         observed.ref,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from controllers.cluster.observe import Observed, observe
 from controllers.cluster.plan import plan
 from controllers.kernel.certificates import NOBODY_READS, CertificatesView
+from controllers.kernel.endpoints import NOBODY_MAKES, EndpointsView
 from controllers.kernel.machine_facts import read
 from controllers.kernel.pace import gathering
 from controllers.kernel.pausing import cluster_name_of
@@ -40,9 +41,11 @@ def same_cluster(old: Obj, new: Obj) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReconciler:
-    """See ``controllers.kernel.reconciler.Reconciler``. ``certificates``: what reads the clusters' certificates."""
+    """See ``controllers.kernel.reconciler.Reconciler``. ``certificates``: what reads the clusters' certificates;
+    ``endpoints``: what makes their endpoints."""
 
     certificates: CertificatesView = NOBODY_READS
+    endpoints: EndpointsView = NOBODY_MAKES
     name: str = "cluster"
     kind: Kind = CLUSTER
     reports_unreachable: bool = True
@@ -59,7 +62,7 @@ class ClusterReconciler:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view, self.certificates)
+        return observe(key, view, self.certificates, self.endpoints)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

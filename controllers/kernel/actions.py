@@ -12,6 +12,7 @@ from typing import Any, Literal
 from controllers.kernel.bootstrapping import BootstrapOrder
 from controllers.kernel.refs import Key, Kind, Ref, mapping, spec_of
 from providers.base.contract import Host, HostIdentity, HostRequest
+from providers.base.endpoints import EndpointRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +184,30 @@ class RenewKubeconfig:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class EnsureEndpoint:
+    """Ask the provider to make the endpoint of ``cluster``, or to bring it to ``request``; observed in a later
+    reconcile."""
+
+    cluster: Ref
+    request: EndpointRequest
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEndpoint:
+    """Ask the provider to remove what it has made for ``cluster``; done only when it says that nothing is left."""
+
+    cluster: Ref
+    request: EndpointRequest
+    why: str
+
+
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
-Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig
+EndpointAction = EnsureEndpoint | RemoveEndpoint
+Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig | EndpointAction
 
 
 def kind_of(action: Action) -> Kind | None:
@@ -196,7 +217,7 @@ def kind_of(action: Action) -> Kind | None:
             return kind
         case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
             return None
-        case RemoveEtcdMember() | RenewKubeconfig():
+        case RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
             return None
         case _:
             return action.target.kind

@@ -16,6 +16,7 @@ from controllers.bootstrap.ordering import Wanted
 from controllers.bootstrap.settings import Settings
 from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinTarget, NoTarget
 from controllers.kernel.control_planes import oldest_of
+from controllers.kernel.endpoints import asked_of
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import (
@@ -57,6 +58,9 @@ def wanted(scene: Scene, need: BootstrapNeed) -> tuple[Wanted, JoinTarget] | Ref
     """What to make it of; None while it is being found out whether its cluster answers."""
     cluster = scene.cluster
     endpoint = endpoint_of(cluster)
+    if not endpoint and asked_of(cluster) is not None:
+        text = "the endpoint of its Cluster is being made (condition EndpointReady of the Cluster)"
+        return Refused(str(Reason.ENDPOINT_PENDING), text)
     if cluster is None or not endpoint:
         text = (
             "set spec.controlPlaneEndpoint of its Cluster to the host and port at which the API is to be served: "

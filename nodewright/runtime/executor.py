@@ -13,6 +13,7 @@ What an answer means:
 | bootstrap actions | handed over to the directory of bootstrap data, likewise | |
 | RemoveEtcdMember | handed over to the directory of etcd's members, likewise | |
 | RenewKubeconfig | handed over to the directory of certificates, likewise | |
+| EnsureEndpoint, RemoveEndpoint | handed over to the directory of endpoints, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
 
 An unresolved Create may have happened. It is sent again under the same name, before anything else is planned for the
@@ -35,12 +36,15 @@ from controllers.kernel.actions import (
     CreateHost,
     Delete,
     DeleteHost,
+    EndpointAction,
     EnsureBootstrap,
+    EnsureEndpoint,
     Event,
     Evict,
     HostAction,
     Patch,
     RemoveBootstrap,
+    RemoveEndpoint,
     RemoveEtcdMember,
     RenewKubeconfig,
     Scale,
@@ -132,6 +136,7 @@ class ExecutorDeps:
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
     submit_etcd: Callable[[RemoveEtcdMember], bool] = lambda _action: False
     submit_renewal: Callable[[RenewKubeconfig], bool] = lambda _action: False
+    submit_endpoint: Callable[[EndpointAction], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
     tell: Callable[[Action], None] = lambda _action: None
 
@@ -215,6 +220,8 @@ class Executor:
                 return "ok" if executor_deps.submit_etcd(action) else "refused"
             case RenewKubeconfig():
                 return "ok" if executor_deps.submit_renewal(action) else "refused"
+            case EnsureEndpoint() | RemoveEndpoint():
+                return "ok" if executor_deps.submit_endpoint(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():

@@ -22,6 +22,7 @@ from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.certificates import CertificateDirectory
 from nodewright.runtime.chronicle import Chronicle, tell
+from nodewright.runtime.endpoints import EndpointDirectory
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.findings import Finder
@@ -73,10 +74,12 @@ class Manager:
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
         reconcilers = wiring.with_certificates(reconcilers, self.certificates)
-        self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
-        self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
+        self.endpoints = EndpointDirectory(self.hosts)
+        reconcilers = wiring.with_endpoints(reconcilers, self.endpoints)
+        self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
+        self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         self.hosts.read_objects_by(objects_by(client.named("hosts")))
         self.finder = Finder(__version__, self.hosts, options.now)
@@ -224,7 +227,7 @@ class Manager:
     async def _end_work(self, grace: float) -> None:
         """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        directories = (self.hosts, self.bootstraps, self.etcd, self.certificates)
+        directories = (self.endpoints, self.hosts, self.bootstraps, self.etcd, self.certificates)
         await asyncio.gather(*(each.close(grace) for each in directories))
         for_events = min(grace, 2.0)
         await self.workloads.close(for_events)
@@ -275,6 +278,7 @@ class Manager:
             submit_bootstrap=self.bootstraps.submit,
             submit_etcd=lambda action: self.may_act() and self.etcd.submit(action),
             submit_renewal=lambda action: self.may_act() and self.certificates.submit(action),
+            submit_endpoint=lambda action: self.may_act() and self.endpoints.submit(action),
             tell=tell,
         )
         facts = Facts(self.cache, self.hosts, self.workloads, self.bootstraps)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from api.remediation import TemplateKind
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.certificates import CertificatesView
+    from controllers.kernel.endpoints import EndpointsView
     from controllers.kernel.etcd import EtcdView
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
@@ -133,6 +134,16 @@ def with_certificates(wanted: Reconcilers, certificates: CertificatesView) -> Re
         kinds = (ClusterReconciler, ControlPlaneReconciler)
     return tuple(
         replace(reconciler, certificates=certificates) if isinstance(reconciler, kinds) else reconciler
+        for reconciler in wanted
+    )
+
+
+def with_endpoints(wanted: Reconcilers, endpoints: EndpointsView) -> Reconcilers:
+    """``wanted``, with what makes endpoints of Clusters."""
+    from controllers.cluster.reconciler import ClusterReconciler  # noqa: PLC0415
+
+    return tuple(
+        replace(reconciler, endpoints=endpoints) if isinstance(reconciler, ClusterReconciler) else reconciler
         for reconciler in wanted
     )
 

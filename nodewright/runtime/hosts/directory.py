@@ -43,6 +43,7 @@ from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
 from nodewright.runtime.hosts.unused import LastAsked
 from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Quota, Secrets
+from providers.base.errors import ErrorClass, ProviderError
 from providers.base.registry import Registry, ScopeKey
 
 _log = structlog.get_logger("nodewright.hosts")
@@ -135,8 +136,7 @@ class HostDirectory:
         """What a host of ``config`` would be like for a Machine in ``namespace``; it is asked in the background."""
         checked = self._configs.check(config, namespace)
         if checked.scope is None or checked.problems:
-            why = "; ".join(f"{problem.path}: {problem.message}" for problem in checked.problems)
-            return ShapeUnknown(why or "no provider has such a config")
+            return ShapeUnknown(self.faults(config, namespace) or "no provider has such a config")
         answer = self._shapes.look(config, self._unlisted_scope(checked.scope, config, namespace))
         return ASKED if answer is None else answer
 
@@ -194,6 +194,18 @@ class HostDirectory:
         """By scope, as its provider last answered; it is asked in the background, unless its calls pause."""
         scopes = [scope for scope in self._scopes.values() if not scope.pause]
         return {scope.name: known for scope in scopes if (known := self._quotas.look({}, scope))}
+
+    def provider_of(self, config: Mapping[str, Any], namespace: str) -> Provider:
+        """The one with which ``config`` works. Raises ProviderError."""
+        checked = self._configs.check(config, namespace)
+        if checked.scope is None or checked.problems:
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, self.faults(config, namespace))
+        return self._unlisted_scope(checked.scope, config, namespace).provider()
+
+    def faults(self, config: Mapping[str, Any], namespace: str) -> str:
+        """What is wrong with ``config``, "" if nothing is."""
+        problems = self._configs.check(config, namespace).problems
+        return "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
 
     def remove(self, orphan: Orphan) -> bool:
         """Start to remove a host that no Machine knows. False: not now."""

@@ -21,7 +21,8 @@ from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
-from controllers.kernel.workload import endpoint_of, kubeconfig_secret_of, recorded_secret
+from controllers.kernel.endpoints import has_own_api
+from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled
@@ -135,7 +136,7 @@ class ClusterAccess:
     def reconsider(self) -> None:
         """Look again whether a Cluster without a Secret is home: another Cluster may have taken the name."""
         missing = isinstance(self.workload, Unreachable) and self.workload.reason == Reason.KUBECONFIG_MISSING
-        taken_for_home = isinstance(self.workload, ManagementCluster) and bool(endpoint_of(self._cluster()))
+        taken_for_home = isinstance(self.workload, ManagementCluster) and has_own_api(self._cluster())
         if missing or taken_for_home:
             self._again.set()
 
@@ -168,7 +169,7 @@ class ClusterAccess:
         if secret is None:
             if recorded_secret(body) or self._seen_with == uid:
                 self._unreachable(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
-            elif endpoint_of(body):
+            elif has_own_api(body):
                 text = f"its control plane is not there yet: the first Machine of it makes Secret {self._key}"
                 self._unreachable(Reason.KUBECONFIG_MISSING, text)
             else:
@@ -287,7 +288,7 @@ class ClusterAccess:
     def _secret_name(self) -> str:
         """ "" as long as nobody has ever seen that there is one."""
         body = self._cluster()
-        return self._key.name if self._seen_with is not None or endpoint_of(body) else recorded_secret(body)
+        return self._key.name if self._seen_with is not None or has_own_api(body) else recorded_secret(body)
 
     def _cluster(self) -> Obj | None:
         clusters = self._deps.home.stores.get(CLUSTER)

@@ -13,7 +13,8 @@ import structlog
 
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
-from controllers.kernel.workload import cluster_key_of, endpoint_of
+from controllers.kernel.endpoints import has_own_api
+from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import APITarget
@@ -170,7 +171,7 @@ class WorkloadDirectory:
 
     def _cluster_changed(self, change: Change, _from_list: bool) -> None:
         """Its endpoint says that it has an API of its own: it is looked at again at once."""
-        if change.new is not None and endpoint_of(change.new) != endpoint_of(change.old):
+        if change.new is not None and has_own_api(change.new) != has_own_api(change.old):
             access = self._accesses.get(key_of(change.new))
             if access is not None:
                 access.reconsider()
