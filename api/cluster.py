@@ -61,7 +61,8 @@ class ClusterSpec(Model):
     ) = None
     """Where its API is served once Machines with ``versions.controlPlane`` have made it. With it the cluster has an API
     of its own from the start: no Machine of it ever joins the cluster that holds it. It is part of certificates, so it
-    can't change."""
+    can't change. Absent where ``providerConfig`` asks the provider for one (an object ``endpoint``): then the
+    controllers set it."""
     failure_domains: FailureDomains | None = None
     """Failure domains, such as zones, over which sets spread their Machines. A set or its template may name others."""
     max_hosts_in_flight: Count | None = None
@@ -109,7 +110,7 @@ class ClusterStatus(Model):
     the management cluster again, even if the Secret is deleted.
     """
     provider_status: ProviderStatusField | None = None
-    """What the provider remembers about the cluster."""
+    """The configuration with which the provider makes the cluster's endpoint, written before anything is made."""
     phase: Annotated[str, Field(max_length=63)] | None = None
     """Where in its life the cluster is, in one word."""
     machines: Count | None = None

@@ -16,7 +16,17 @@ from controllers.kernel.actions import Action, EnsureEndpoint, Patch, RemoveEndp
 from controllers.kernel.conditions import Condition
 from controllers.kernel.endpoints import NOBODY_MAKES, EndpointKnown, EndpointsView, asked_of, recorded_of
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.refs import CLUSTER, MACHINE, Obj, is_deleting, key_of, mapping, ref_of, resource_version_of, spec_of
+from controllers.kernel.refs import (
+    CLUSTER,
+    MACHINE,
+    Obj,
+    is_deleting,
+    key_of,
+    mapping,
+    ref_of,
+    resource_version_of,
+    spec_of,
+)
 from controllers.kernel.view import CONTROL_PLANE_OF, View
 from providers.base.endpoints import ENDPOINT_PORT, EndpointMember, EndpointRequest
 
@@ -29,8 +39,7 @@ _TYPE = str(ClusterCondition.ENDPOINT_READY)
 class Endpointing:
     """``asked``: the config of the spec; ``recorded``: that of the status, which counts where there is one.
 
-    ``request``: with the config that counts. ``held``: the finalizer is there. ``known`` None: nobody makes endpoints
-    here.
+    ``request``: with the config that counts. ``known`` None: nobody makes endpoints here.
     """
 
     asked: Mapping[str, Any] | None
@@ -78,8 +87,7 @@ def actions(endpointing: Endpointing | None, cluster: Obj, *, last: bool) -> lis
 
 
 def record(endpointing: Endpointing | None, cluster: Obj) -> dict[str, Any]:
-    """What is written down of the config: before anything is made. Taken back once nothing is left of an earlier one.
-    """
+    """What is written down of the config, before anything is made. Taken back once nothing is left of that."""
     if endpointing is None or endpointing.known is None or is_deleting(cluster):
         return {}
     if endpointing.recorded is None:
@@ -119,7 +127,9 @@ def conditions(endpointing: Endpointing | None) -> list[Condition]:
         return [Condition(_TYPE, "False", str(Reason.ENDPOINT_PENDING), text)]
     if known.waits or not known.host:
         return [Condition(_TYPE, "False", str(Reason.ENDPOINT_PENDING), known.waits or "it is being made")]
-    changed = "; its configuration was changed since, which has no effect" if endpointing.is_of_an_earlier_config else ""
+    changed = (
+        "; its configuration was changed since, which has no effect" if endpointing.is_of_an_earlier_config else ""
+    )
     return [Condition(_TYPE, "True", str(Reason.ENDPOINT_READY), f"{known.host}{changed}")]
 
 

@@ -66,7 +66,9 @@ def _waiting(observed: Observed) -> Plan:
         text = _left(observed) if not observed.empty else "its endpoint is being removed"
         return Plan(outcome=Wait(soon, text) if soon else Blocked(text))
     pauses = [pause for pause in (certificates.look_again(observed), soon) if pause]
-    return Plan(outcome=Wait(min(pauses), "its certificates and its endpoint are looked at again")) if pauses else NOTHING
+    return (
+        Plan(outcome=Wait(min(pauses), "its certificates and its endpoint are looked at again")) if pauses else NOTHING
+    )
 
 
 def _desired(observed: Observed) -> dict[str, Any]:

@@ -45,7 +45,7 @@ NOBODY_MAKES = NobodyMakes()
 
 
 def asked_of(cluster: Obj | None) -> Mapping[str, Any] | None:
-    """The provider's config of a Cluster that asks for an endpoint: it has an object ``endpoint``. None: it does not."""
+    """The provider's config of a Cluster that asks for an endpoint: it has an object ``endpoint``. None: none."""
     if cluster is None:
         return None
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import structlog
@@ -41,7 +41,7 @@ class _Known:
     request: EndpointRequest | None = None
     """The last one that was answered."""
     removes: bool = False
-    result: EndpointKnown = EndpointKnown()
+    result: EndpointKnown = field(default_factory=EndpointKnown)
     due_at: float = float("-inf")
     failures: int = 0
     task: asyncio.Task[None] | None = None
@@ -72,8 +72,8 @@ class EndpointDirectory:
         return replace(known.result, due=changed or at >= known.due_at)
 
     def submit(self, action: EnsureEndpoint | RemoveEndpoint) -> bool:
-        """False while a call is under way for this Cluster, and until a removal that failed is due again. A removal does
-        not wait for the back-off of what it removes.
+        """False while a call is under way for this Cluster, and until a removal that failed is due again. A removal
+        does not wait for the back-off of what it removes.
         """
         known = self._known.get(action.request.cluster_uid)
         if known is None or known.task is not None or self._closed:

@@ -140,6 +140,16 @@ class ExecutorDeps:
     evictions: EvictionPace = field(default_factory=EvictionPace)
     tell: Callable[[Action], None] = lambda _action: None
 
+    def submit_rare(self, action: RemoveEtcdMember | RenewKubeconfig | EndpointAction) -> bool:
+        """To whoever carries out what is no write to an API server, host or bootstrap data. False: not now."""
+        match action:
+            case RemoveEtcdMember():
+                return self.submit_etcd(action)
+            case RenewKubeconfig():
+                return self.submit_renewal(action)
+            case _:
+                return self.submit_endpoint(action)
+
     def target_of(self, kind: Kind) -> APITarget:
         if self.workload is not None and kind in WORKLOAD_KINDS:
             return self.workload
@@ -216,12 +226,8 @@ class Executor:
                 return "ok" if executor_deps.submit_host(action) else "refused"
             case EnsureBootstrap() | RemoveBootstrap():
                 return "ok" if executor_deps.submit_bootstrap(action) else "refused"
-            case RemoveEtcdMember():
-                return "ok" if executor_deps.submit_etcd(action) else "refused"
-            case RenewKubeconfig():
-                return "ok" if executor_deps.submit_renewal(action) else "refused"
-            case EnsureEndpoint() | RemoveEndpoint():
-                return "ok" if executor_deps.submit_endpoint(action) else "refused"
+            case RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
+                return "ok" if executor_deps.submit_rare(action) else "refused"
             case Create():
                 result = await self._create(action)
             case CreateFromTemplate():

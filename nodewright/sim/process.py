@@ -22,8 +22,10 @@ from controllers.kernel.actions import (
     Delete,
     DeleteHost,
     EnsureBootstrap,
+    EnsureEndpoint,
     Event,
     RemoveBootstrap,
+    RemoveEndpoint,
     RemoveEtcdMember,
     RenewKubeconfig,
     UpdateHost,
@@ -227,8 +229,8 @@ class Process:
         elif isinstance(action, RemoveEtcdMember):
             self._out.remove_member(action)
             self._later(reconciler, key, 0.0)
-        elif isinstance(action, RenewKubeconfig):
-            self._later(reconciler, key, 0.0)  # no certificates are played
+        elif isinstance(action, RenewKubeconfig | EnsureEndpoint | RemoveEndpoint):
+            self._later(reconciler, key, 0.0)  # no certificates and no endpoints are played
         else:
             answer = self._guarded(action)
             kind = action.kind if isinstance(action, Create | CreateFromTemplate) else action.target.kind

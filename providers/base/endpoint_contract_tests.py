@@ -51,9 +51,7 @@ class EndpointContract:
         raise NotImplementedError
 
     def request(self, *members: EndpointMember, uid: str = "", host: str = "") -> EndpointRequest:
-        return EndpointRequest(
-            uid or str(uuid.uuid4()), "contract", "prod", dict(self.cluster_config), members, host
-        )
+        return EndpointRequest(uid or str(uuid.uuid4()), "contract", "prod", dict(self.cluster_config), members, host)
 
     async def settled(self, request: EndpointRequest, provider: MakesEndpoints | None = None) -> Endpoint:
         asked = provider or self.provider()

@@ -1,7 +1,7 @@
 """Endpoints of clusters: what a provider may offer beside hosts. Optional; see ``MakesEndpoints``.
 
-1. ``ensure_endpoint`` is idempotent by ``cluster_uid``: called again (also after a crash between the provider's work and
-   its answer) it makes no second endpoint, and it tells a host only once that stays.
+1. ``ensure_endpoint`` is idempotent by ``cluster_uid``: called again (also after a crash between the provider's work
+   and its answer) it makes no second endpoint, and it tells a host only once that stays.
 2. It gives the endpoint to the members as the request names them; called again with others it moves it.
 3. ``remove_endpoint`` answers True only once nothing is left that costs money, and is safe to repeat.
 4. Errors are ``ProviderError`` with the class that fits; messages hold no secrets.
@@ -62,4 +62,4 @@ class MakesEndpoints(Protocol):
         """
 
     async def remove_endpoint(self, request: EndpointRequest) -> bool:
-        """Remove what was made for the Cluster. False: something is left, to be asked again. Raises ``ProviderError``."""
+        """Remove what was made for the Cluster. False: something is left: ask again. Raises ``ProviderError``."""

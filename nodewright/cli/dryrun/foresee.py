@@ -16,10 +16,12 @@ from controllers.kernel.actions import (
     Delete,
     DeleteHost,
     EnsureBootstrap,
+    EnsureEndpoint,
     Event,
     Evict,
     Patch,
     RemoveBootstrap,
+    RemoveEndpoint,
     RemoveEtcdMember,
     RenewKubeconfig,
     Scale,
@@ -175,7 +177,7 @@ class DryRun:
                 return True
             case EnsureBootstrap() | RemoveBootstrap():
                 return self._bootstraps.perform(action)
-            case Event() | Evict() | RemoveEtcdMember() | RenewKubeconfig():
+            case Event() | Evict() | RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
                 return False
             case _:
                 self.in_memory.perform(action)
@@ -225,6 +227,10 @@ def describe(action: Action) -> str:
             return f"remove etcd member {action.member:x}"
         case RenewKubeconfig():
             return f"renew the kubeconfig of {action.cluster.key.name}"
+        case EnsureEndpoint():
+            return f"make the endpoint of {action.cluster.key.name}"
+        case RemoveEndpoint():
+            return f"remove the endpoint of {action.cluster.key.name}"
 
 
 def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A Cluster whose provider makes its endpoint: written down first, then made, told, given to hosts, and removed last."""
+"""A Cluster whose provider makes its endpoint: written down first, then made, told, given to hosts, removed last."""
 
 from __future__ import annotations
 

@@ -147,9 +147,7 @@ class FakeCloud:
             return web.json_response({"error": {"message": "no such user", "code": 401}}, status=401)
         services = [("compute", "compute/v2.1"), ("network", "network"), ("image", "image")]
         services += [("load-balancer", "load-balancer")] if self.octavia is not None else []
-        catalog = [
-            {"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]} for kind, path in services
-        ]
+        catalog = [{"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]} for kind, path in services]
         token = {
             "methods": ["password"],
             "expires_at": "2999-01-01T00:00:00.000000Z",

@@ -188,7 +188,9 @@ async def test_a_load_balancer_that_fails_before_anybody_knows_it_is_made_again(
 async def test_it_is_asked_whether_an_api_server_is_ready_where_the_provider_can() -> None:
     async with FakeCloud() as cloud:
         await until_made(opened(cloud), asked(BALANCER, a_machine(cloud, "m-1")))
-        (body,) = [body["loadbalancer"] for method, path, body in cloud.bodies if path == "/lbaas/loadbalancers" and body]
+        (body,) = [
+            body["loadbalancer"] for method, path, body in cloud.bodies if path == "/lbaas/loadbalancers" and body
+        ]
         (listener,) = body["listeners"]
         assert listener["protocol_port"] == 6443
         assert listener["default_pool"]["healthmonitor"]["url_path"] == "/readyz"
