@@ -53,7 +53,7 @@ class Endpointing:
 
     @property
     def is_to_be_made_anew(self) -> bool:
-        """Nobody was told an address, so another config counts as soon as nothing is left of the earlier one."""
+        """Nobody knows an address yet, so another config counts as soon as nothing is left of the earlier one."""
         return self.is_of_an_earlier_config and not self.request.host
 
 
@@ -65,8 +65,8 @@ def look_at(cluster: Obj, view: View, endpoints: EndpointsView = NOBODY_MAKES) -
         return None
     key, ref = key_of(cluster), ref_of(CLUSTER, cluster)
     host = mapping(spec_of(cluster).get("controlPlaneEndpoint")).get("host")
-    told = host if isinstance(host, str) else ""
-    request = EndpointRequest(ref.uid, key.namespace, key.name, config, _members(view, str(key)), told)
+    known_host = host if isinstance(host, str) else ""
+    request = EndpointRequest(ref.uid, key.namespace, key.name, config, _members(view, str(key)), known_host)
     return Endpointing(asked, recorded, request, endpoints.look(request))
 
 

@@ -35,7 +35,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.lifetimes import Lifetimes
-from nodewright.runtime.options import OrphanHosts, RunOptions
+from nodewright.runtime.options import OrphanHosts, Reconcilers, RunOptions
 from nodewright.runtime.outages import Outages
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
@@ -69,16 +69,12 @@ class Manager:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
         self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
-        reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
-        reconcilers = wiring.with_etcd(reconcilers, self.etcd)
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
-        reconcilers = wiring.with_certificates(reconcilers, self.certificates)
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.endpoints = EndpointDirectory(self.hosts)
-        reconcilers = wiring.with_endpoints(reconcilers, self.endpoints)
-        self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
+        self.reconcilers = self._with_views(options)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))
         self.hosts.read_objects_by(objects_by(client.named("hosts")))
@@ -110,6 +106,13 @@ class Manager:
         self._recorders: list[EventRecorder] = []
         for reconciler in self.reconcilers:
             self.controllers.append(self._controller(reconciler))
+
+    def _with_views(self, options: RunOptions) -> Reconcilers:
+        """The reconcilers, with what they look at beside the cache."""
+        wanted = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
+        wanted = wiring.with_certificates(wiring.with_etcd(wanted, self.etcd), self.certificates)
+        wanted = wiring.with_endpoints(wanted, self.endpoints)
+        return within(sharded(wanted, options.machines), options.namespace)
 
     @property
     def ready(self) -> bool:

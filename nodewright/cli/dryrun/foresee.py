@@ -195,6 +195,13 @@ def trouble_of(machine: Obj | None) -> Trouble | None:
     return Trouble(str(bad["reason"]), str(bad.get("message") or "")) if bad else None
 
 
+_OF_CLUSTERS: Mapping[type[Action], str] = {
+    RenewKubeconfig: "renew the kubeconfig",
+    EnsureEndpoint: "make the endpoint",
+    RemoveEndpoint: "remove the endpoint",
+}
+
+
 def describe(action: Action) -> str:
     """What a person would call it."""
     match action:
@@ -225,12 +232,8 @@ def describe(action: Action) -> str:
             return f"remove bootstrap data of {action.machine.key.name}"
         case RemoveEtcdMember():
             return f"remove etcd member {action.member:x}"
-        case RenewKubeconfig():
-            return f"renew the kubeconfig of {action.cluster.key.name}"
-        case EnsureEndpoint():
-            return f"make the endpoint of {action.cluster.key.name}"
-        case RemoveEndpoint():
-            return f"remove the endpoint of {action.cluster.key.name}"
+        case RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
+            return f"{_OF_CLUSTERS[type(action)]} of {action.cluster.key.name}"
 
 
 def leaves(patch: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[str]:

@@ -110,6 +110,17 @@ def replaced_in_order(home: Kubectl, before: frozenset[str]) -> list[Point]:
     return [new(1), left(2), new(2), left(1), new(3), left(0)]
 
 
+def killed_at(scene: Scene, points: list[Point]) -> int:
+    """In their order, each once it is seen; how many. A point that does not come shows what the ControlPlane says."""
+    for number, point in enumerate(points):
+        try:
+            until(point, TIME)
+        except AssertionError:
+            raise AssertionError(f"point {number}: {scene.home('get', TITLE, 'machines', '-o', 'yaml')}") from None
+        scene.kill()
+    return len(points)
+
+
 def voters(there: Kubectl) -> int:
     """Hosts that say they are voters; asked through the cluster's own API."""
     status = there.json("get", "pods", "--namespace=kube-system", "--selector=component=etcd")["items"]
@@ -123,11 +134,7 @@ def test_three_are_made_once_and_replaced_whenever_the_controllers_are_killed(sc
     apply(home, cluster_of_machines(scene.mirror, host, scene.endpoint, older=True))
     config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
     apply(home, control_plane(3, config, older=True, rollout={"inPlace": "Never", "maxSurge": 1}))
-    kills = 0
-    for point in made_in_order(home):
-        until(point, TIME)
-        scene.kill()
-        kills += 1
+    kills = killed_at(scene, made_in_order(home))
     home.wait("jsonpath={.status.readyReplicas}=3", TITLE, timeout=TIME)
     home.wait("condition=EtcdHealthy", TITLE, timeout=TIME)
     there = reached(home, scene.folder)
@@ -138,10 +145,7 @@ def test_three_are_made_once_and_replaced_whenever_the_controllers_are_killed(sc
     before = frozenset(each["metadata"]["uid"] for each in items(home, "machines"))
     apply(home, cluster_of_machines(scene.mirror, host, scene.endpoint))
     home("patch", TITLE, "--type=merge", f"--patch={json.dumps({'spec': {'version': VERSION.removeprefix('v')}})}")
-    for point in replaced_in_order(home, before):
-        until(point, TIME)
-        scene.kill()
-        kills += 1
+    kills += killed_at(scene, replaced_in_order(home, before))
     home.wait(f"jsonpath={{.status.version}}={VERSION}", TITLE, timeout=TIME)
     home.wait("jsonpath={.status.readyReplicas}=3", TITLE, timeout=TIME)
     home.wait("condition=EtcdHealthy", TITLE, timeout=TIME)
