@@ -27,7 +27,7 @@ _MOST_REASONS = 3
 def plan(observed: Observed) -> Plan:
     """NOTHING if the status says it all."""
     goes = observed.deleting and observed.empty
-    if goes and (observed.paused or endpoint.is_gone(observed.endpoint)):
+    if goes and endpoint.is_gone(observed.endpoint):
         return _release(observed)
     hold = reachability.hold(observed)
     if hold is not None:

@@ -16,6 +16,7 @@ from hack.bench import (
     autoscaler,
     churn,
     cloudpool,
+    controlplane,
     externalgrpc,
     hostile,
     joining,
@@ -54,11 +55,17 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "cloudpool": ("A scale-down of 8 Nodes through the cloudpool proxy", cloudpool.cloudpool),
     "churn": ("What 10,000 Machines that are gone leave in memory, after the first 2500", churn.churn),
     "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
+    "controlplane": ("Three control planes of real hosts to the next minor version, in place", controlplane.upgrade),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "ssh": ("Hosts over SSH: 50 Machines at once, looks over a pool of 1000", sshpools.pools),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
-NEEDS: dict[str, Callable[[], str]] = {"real": missing, "takeover": missing, "join": hosts.missing}
+NEEDS: dict[str, Callable[[], str]] = {
+    "real": missing,
+    "takeover": missing,
+    "join": hosts.missing,
+    "controlplane": hosts.missing,
+}
 """Case → why it can't run here, "" if it can."""
 OUTPUT = Path("build/bench.json")
 

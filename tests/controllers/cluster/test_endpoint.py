@@ -170,6 +170,9 @@ def test_nothing_is_asked_for_a_paused_cluster() -> None:
     paused.spec["paused"] = True
     plan, _ = planned(EndpointKnown(), paused)
     assert not calls(plan)
+    plan, _ = planned(EndpointKnown(HOST), paused.deleting())
+    assert not calls(plan)
+    assert "metadata" not in written(plan), "what was made still holds it"
 
 
 @pytest.mark.parametrize("body", [a_cluster(recorded=None), a_cluster(asks=None), a_cluster(host=HOST, asks=None)])
