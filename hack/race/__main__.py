@@ -46,7 +46,7 @@ async def _one(folder: Path, scenario: str, make: Callable[[Path, Kubectl], Riva
         rival = make(folder, kubectl)
         rival.start()
         try:
-            async with watching(plane) as watched:
+            async with watching(plane, rival) as watched:
                 scene = Scene(plane, kubectl, rival, prices)
                 result = await scene.scale_out(watched, SCENARIOS[scenario][1]())
                 if scenario == "consolidation":

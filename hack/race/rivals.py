@@ -23,7 +23,7 @@ MOST_NODES = 2000
 
 
 class Rival(Protocol):
-    """A program at work inside of ``with``. ``agent``: how its User-Agent begins; ``pids``: what its cost is."""
+    """A program at work between ``start`` and ``stop``. ``agent``: how its User-Agent begins."""
 
     name: str
     agent: str
@@ -119,6 +119,7 @@ class Nodewright:
             folder,
             kubectl,
             "--controllers=*,autoscaler",
+            "--no-leader-elect",
             "--expander=price",
             "--scan-interval=1s",
             f"--scale-down-unneeded-time={CALM}s",

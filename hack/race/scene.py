@@ -25,6 +25,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
 LIMIT_SECONDS = 1200.0
+LOOK_SECONDS = 5.0
 QUIET_SECONDS = 60.0
 """Consolidation has ended once no Node has come or gone for so long."""
 AUDIT = """\
@@ -54,8 +55,9 @@ class Result:
 class Watched:
     """Pods with a Node, and Nodes, as a watch shows them."""
 
-    def __init__(self, client: KubeClient) -> None:
+    def __init__(self, client: KubeClient, rival: Rival) -> None:
         self._client = client
+        self._rival = rival
         self.bound: set[str] = set()
         self.pods: set[str] = set()
         self.nodes: dict[str, str] = {}
@@ -67,11 +69,13 @@ class Watched:
         await asyncio.gather(self._follow(POD, self._pod), self._follow(NODE, self._node))
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Raises TimeoutError."""
+        """Raises TimeoutError, and OSError if the rival has ended."""
         async with asyncio.timeout(LIMIT_SECONDS):
             while not done():
                 self._changed.clear()
-                await self._changed.wait()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+                cpu_seconds(self._rival.pid)
 
     async def until_quiet(self) -> float:
         """The time (monotonic) of the last Node that came or went. Raises TimeoutError."""
@@ -129,7 +133,7 @@ class Scene:
         items = [each.body() for each in workloads]
 
         async def work() -> float:
-            await self._told("create", json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            await self._create(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
             await watched.until(lambda: len(watched.bound) >= pods)
             return time.monotonic()
 
@@ -146,8 +150,8 @@ class Scene:
 
         return await self._measured(watched, work)
 
-    async def _told(self, verb: str, text: str) -> None:
-        await asyncio.to_thread(self._kubectl, verb, "-f", "-", stdin=text)
+    async def _create(self, text: str) -> None:
+        await asyncio.to_thread(self._kubectl, "create", "-f", "-", stdin=text)
 
     async def _measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
         cpu, writes = cpu_seconds(self._rival.pid), self._writes()
@@ -179,9 +183,9 @@ def _peak_mib(pid: int) -> float:
 
 
 @contextlib.asynccontextmanager
-async def watching(plane: RealPlane) -> AsyncIterator[Watched]:
+async def watching(plane: RealPlane, rival: Rival) -> AsyncIterator[Watched]:
     async with KubeClient(await load_kubeconfig([plane.kubeconfig]), "race") as client:
-        watched = Watched(client)
+        watched = Watched(client, rival)
         following = asyncio.create_task(watched.follow())
         try:
             yield watched
