@@ -120,6 +120,14 @@ format: setup ## Format the code
 bench: setup ## Print the benchmark tables and write build/bench.json
 	@$(PY) -m hack.bench
 
+.PHONY: bench-curves
+bench-curves: setup ## Measure the autoscaler's loops at several sizes and draw docs/pictures/bench-*.svg
+	@$(PY) -m hack.bench.curves
+
+.PHONY: bench-race
+bench-race: setup ## Our autoscaler beside Karpenter on one kube-apiserver (builds both once; about 25 minutes)
+	@$(PY) -m hack.race
+
 .PHONY: stories
 stories: setup ## List the files of the decisions that three stories take (ADR 0023)
 	@$(PY) -m pytest -q -s -p no:randomly tests/controllers/test_stories.py

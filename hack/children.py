@@ -64,6 +64,9 @@ class Children:
                 process_group=self._guard.pid,
             )
 
+    def pid(self, name: str) -> int:
+        return self._running[name].pid
+
     def stop(self, name: str) -> None:
         process = self._running.pop(name)
         process.send_signal(signal.SIGTERM)

@@ -34,7 +34,7 @@ GOAL = "the aim"
 
 def loop() -> list[Figure]:
     """5000 Nodes, 150,000 pods of 1500 Deployments, 1000 more that wait; a tenth of the Nodes is little used."""
-    cold, warm = _measured(NODES)
+    cold, warm = measured(NODES)
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         Figure("loop_5000_nodes_cold_seconds", cold, "s", "lower"),
@@ -45,8 +45,8 @@ def loop() -> list[Figure]:
 
 def large_loop() -> list[Figure]:
     """The same with 15,000 Nodes and 450,000 pods, beside 5000 in the same process."""
-    _, small = _measured(NODES)
-    cold, warm = _measured(MANY_NODES)
+    _, small = measured(NODES)
+    cold, warm = measured(MANY_NODES)
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         Figure("loop_15000_nodes_cold_seconds", cold, "s", "lower"),
@@ -56,7 +56,7 @@ def large_loop() -> list[Figure]:
     ]
 
 
-def _measured(nodes: int) -> tuple[float, float]:
+def measured(nodes: int) -> tuple[float, float]:
     """Seconds of CPU of the first loop, and of the best of five once one pod in a hundred has changed."""
     cluster = _Cluster(nodes)
     settle_in()  # as the process does once all is read

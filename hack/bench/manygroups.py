@@ -52,8 +52,8 @@ def groups() -> list[Figure]:
     """500 groups of 1000 Nodes with 20,000 pods; 5000 more of 250 Deployments wait. Once more where each group is asked
     why it does not help 30 of these Deployments.
     """
-    helped, _ = _measured(MANY_GROUPS)
-    explained, _ = _measured(replace(MANY_GROUPS, unhelped=30))
+    helped, _ = measured(MANY_GROUPS)
+    explained, _ = measured(replace(MANY_GROUPS, unhelped=30))
     return [
         Figure("groups_500_loop_seconds", helped, "s", "lower", GOAL, 1.0),
         Figure("groups_500_explained_loop_seconds", explained, "s", "lower"),
@@ -62,14 +62,14 @@ def groups() -> list[Figure]:
 
 def pending() -> list[Figure]:
     """40,000 pods of 2000 Deployments wait; 40 groups of 200 Nodes."""
-    seconds, mebibytes = _measured(MANY_PODS)
+    seconds, mebibytes = measured(MANY_PODS)
     return [
         Figure("pods_40000_decided_seconds", seconds, "s", "lower", GOAL, 10.0),
         Figure("pods_40000_decided_rss_mib", mebibytes, "MiB", "lower", GOAL, 1024.0),
     ]
 
 
-def _measured(size: Size) -> tuple[float, float]:
+def measured(size: Size) -> tuple[float, float]:
     """Seconds of CPU of the best loop once all pods have been read, and the largest resident memory in MiB."""
     town = Town(size)
     settle_in()  # as the process does once all is read

@@ -18,43 +18,34 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from api.secrets import secret_values
-from controllers.kernel.actions import Create, DeleteHost, kind_of
-from controllers.kernel.hooks import keeps_its_host
+from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
-from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
-from controllers.kernel.view import HostReads, HostUnknown
+from controllers.kernel.reconciler import Reconciler
+from controllers.kernel.refs import WORKLOAD_KINDS, Key, is_deleting, uid_of
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.bootstrap.directory import Bootstraps, NoBootstraps
 from nodewright.runtime.cache.cache import Cache, CacheView
-from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
-from nodewright.runtime.failing import MalformedError, Notes, is_own_note
+from nodewright.runtime.failing import MalformedError, Notes
+from nodewright.runtime.host_looks import HostLooks, Parked
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.slots import working_for
 from nodewright.runtime.loop_time import LoopTime
 from nodewright.runtime.options import ReconcilerOptions
 from nodewright.runtime.plan_metrics import PLAN_METRICS
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
+from nodewright.runtime.wakes import Wakes
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster, Workloads
 from nodewright.runtime.write_throttle import WriteThrottle, content_of
 
 _log = structlog.get_logger("nodewright.shell")
 _R = TypeVar("_R")
-_URGENT_KINDS = frozenset({NODE, POD})
 
 _INCOMPLETE_RETRY = 1.0
 """Seconds until a key is tried again whose kinds are not completely read (a lost API server)."""
 _UNKNOWN_RETRY = 5.0
 """The same while it is found out where its Cluster's Nodes live; what is found wakes the key earlier."""
-
-
-class _Parked:
-    """The reconcile goes on when something else (a host list) has come."""
-
-
-_PARKED = _Parked()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,30 +91,20 @@ class Controller:
             self._options.backoff, group_of=attrgetter("namespace"), share=self._options.workers_of_namespace
         )
         self._cache = facts.cache
-        self._hosts = facts.hosts
-        self._workloads = facts.workloads
         self._executor_deps = executor_deps
         self._executor = Executor(reconciler.name, executor_deps)
         self._router = ClusterRouter(reconciler, facts.cache, facts.workloads, executor_deps.now, facts.hosts.shape)
         self._unresolved: dict[Key, list[Create]] = {}
-        self._uid_of: dict[Key, str] = {}
-        self._keys_for: dict[str, set[Key]] = {}
-        self._owns_hosts = not (isinstance(reconciler, SharesHosts) and reconciler.shares_hosts)
         self._notes = Notes(reconciler, facts.cache, self._executor, executor_deps.now)
         self._write_throttle: WriteThrottle[Key] = WriteThrottle()
         self._workers: list[asyncio.Task[None]] = []
         self._aside: set[asyncio.Task[None]] = set()
         self._resync: asyncio.Task[None] | None = None
         self._closing = False
-        for wake in reconciler.wakes:
-            if wake.kind in facts.cache.stores:
-                facts.cache.listen(wake.kind, partial(self._changed, wake, None))
-            if wake.kind in WORKLOAD_KINDS:
-                facts.workloads.listen(wake.kind, partial(self._changed, wake))
-        facts.workloads.listen_contact(self._contact_changed)
-        facts.hosts.listen(self._host_changed)
-        self._bootstraps = facts.bootstraps
-        facts.bootstraps.listen(self._host_changed)
+        self._wakes = Wakes(reconciler, self._router, cache=facts.cache, workloads=facts.workloads, queue=self.queue)
+        self.host_looks = HostLooks(
+            reconciler, self._router, hosts=facts.hosts, bootstraps=facts.bootstraps, add=self.queue.add
+        )
 
     def start(self) -> None:
         """Begin with reconciles; every kind of ``reconciler.reads`` should be complete by now."""
@@ -268,8 +249,8 @@ class Controller:
 
     def _planned(self, key: Key, view: CacheView) -> Plan | str:
         """The plan, or the result of a reconcile that needs none."""
-        hosts = self._look(key, view)
-        if isinstance(hosts, _Parked):
+        hosts = self.host_looks.look(key, view)
+        if isinstance(hosts, Parked):
             return "parked"
         observed = self.reconciler.observe(self._router.local(key), view, hosts)
         if observed is None:
@@ -277,8 +258,7 @@ class Controller:
             return "gone"
         plan = self.reconciler.plan(observed)
         if hosts is not None:
-            known = not isinstance(hosts.host, HostUnknown)
-            self._take_back_deletion(key, plan, stays=not known and self._keeps_its_host(key, view), known=known)
+            self.host_looks.decided(key, plan, hosts, view)
         return plan
 
     def _refuse_malformed(self, key: Key) -> None:
@@ -311,68 +291,11 @@ class Controller:
             _log.warning("repeats its writes, held back", last=why)
             await asyncio.sleep(pause)
 
-    def _look(self, key: Key, view: CacheView) -> HostReads | _Parked | None:
-        local = self._router.local(key)
-        need = self.reconciler.needs(local, view)
-        if need is None:
-            return None
-        uid = need.machine_uid
-        self._remember(key, uid)
-        primary = view.get(self.reconciler.kind, local)
-        going = self._owns_hosts and (primary is None or is_deleting(primary))
-        if going:  # no host may be made or changed for it any more; a deletion keeps its place in the queue
-            self._hosts.withdraw(uid, but_deletion=True)
-        reads = self._hosts.look(need)
-        if reads is None:
-            return _PARKED
-        if going and self._hosts.waits_to_delete(uid):
-            reads = replace(reads, in_flight="")  # the plan decides again whether the host goes
-        return replace(reads, bootstrap=self._bootstraps.look(need.bootstrap)) if need.bootstrap is not None else reads
-
-    def _take_back_deletion(self, key: Key, plan: Plan, *, known: bool, stays: bool) -> None:
-        """A deletion that waits for its turn is not made if the plan has none any more (a hook was added since).
-
-        While a provider's list fails (not ``known``) no plan has a deletion: then it counts whether the Machine itself
-        says that its host ``stays``.
-        """
-        uid = self._uid_of.get(key, "")
-        primary = self._router.primary(key)
-        if not uid or not self._owns_hosts or (primary is not None and not is_deleting(primary)):
-            return
-        decided = any(isinstance(action, DeleteHost) for action in plan.actions())
-        if (known or stays) and not decided and self._hosts.waits_to_delete(uid):
-            self._hosts.withdraw(uid)
-
-    def _keeps_its_host(self, key: Key, view: CacheView) -> bool:
-        primary = self._router.primary(key)
-        return primary is not None and keeps_its_host(primary, view)
-
-    def _remember(self, key: Key, uid: str) -> None:
-        before = self._uid_of.get(key)
-        if before != uid:
-            if before is not None:
-                self._let_go(key, before)
-            self._uid_of[key] = uid
-            self._keys_for.setdefault(uid, set()).add(key)
-
-    def _let_go(self, key: Key, uid: str) -> None:
-        """``key`` looks at the host of ``uid`` no more. Only the reconciler of the hosts says that nobody does."""
-        keys = self._keys_for.get(uid, set())
-        keys.discard(key)
-        if keys:
-            return
-        self._keys_for.pop(uid, None)
-        if self._owns_hosts:
-            self._hosts.forget(uid)
-            self._bootstraps.forget(uid)
-
     def _forget(self, key: Key) -> None:
         self.queue.succeeded(key)
         self._write_throttle.forget(key)
         self._router.forget(key)
-        uid = self._uid_of.pop(key, None)
-        if uid is not None:
-            self._let_go(key, uid)
+        self.host_looks.forget(key)
 
     async def _resolved(self, key: Key) -> bool:
         """Send unresolved creations again; their owner is not planned before all are resolved."""
@@ -418,65 +341,6 @@ class Controller:
             _log.debug("action", action=type(action).__name__, why=action.why)
         for note in plan.notes:
             _log.debug("not done", why=note)
-
-    def _changed(self, wake: Wake, cluster: Key | None, change: Change, from_list: bool) -> None:
-        """``cluster`` None: in the management cluster."""
-        old, new = change.old, change.new
-        lane = Lane.RESYNC if from_list else Lane.NORMAL
-        if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self.reconciler.kind and is_deleting(new)):
-            lane = Lane.URGENT
-        try:
-            if old is not None and new is not None:
-                if wake.kind == self.reconciler.kind and is_own_note(old, new):
-                    return  # it would undo the back-off
-                if wake.ignores is not None and wake.ignores(old, new):
-                    return
-            self._wake(wake, cluster, change, lane)
-        except Exception:
-            metrics.of(metrics.RECONCILER_ERRORS, self.reconciler.name).inc()
-            _log.exception(
-                "wake failed",
-                controller=self.reconciler.name,
-                kind=wake.kind.name,
-                namespace=change.key.namespace,
-                name=change.key.name,
-            )
-
-    def _wake(self, wake: Wake, cluster: Key | None, change: Change, lane: Lane) -> None:
-        """Both versions name keys: an object that moved from one owner to another concerns both."""
-        keys: dict[Key, CacheView] = {}
-        for version in (change.new, change.old):
-            if version is None:
-                continue
-            site = self._router.site_in(self._router.concerned(wake.kind, version, cluster))
-            if site is None:
-                continue  # contact wakes all that live there
-            view = self._router.view(site)
-            keys |= {self._router.place(key, site): view for key in wake.keys(version, view)}
-        for key, view in keys.items():
-            if wake.kind in WORKLOAD_KINDS and not self._router.concerns(key, cluster):
-                continue
-            pause = wake.gathers(key, view) if wake.gathers is not None else 0.0
-            self.queue.add_after(key, pause, lane)
-
-    def _contact_changed(self, cluster: Key) -> None:
-        """Contact was lost or found: all that live there are looked at, when there is time for it."""
-        if not self._router.cares:
-            return
-        lane = Lane.NORMAL if self.reconciler.kind == CLUSTER else Lane.RESYNC
-        for key in self._router.living_in(cluster):
-            self.queue.add(key, lane)
-        site = self._workloads.look(cluster)
-        place = site.place if site is not None else None
-        for wake in self.reconciler.wakes if place is not None else ():
-            if wake.kind == NODE and place is not None:
-                for node in place.cache.stores[NODE]:
-                    self._wake(wake, cluster, Change(NODE, key_of(node), None, node), Lane.RESYNC)
-
-    def _host_changed(self, uid: str) -> None:
-        for key in self._keys_for.get(uid, ()):
-            primary = self._router.primary(key)
-            self.queue.add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
 
     async def _resync_now_and_then(self) -> None:
         """Look at everything once in a while: nobody's mistake may last for ever."""

@@ -156,7 +156,7 @@ async def test_a_request_that_is_gone_leaves_nothing_behind(country: Country) ->
         async with KubeClient(await load_kubeconfig([blue.running.kubeconfig_path]), "tests") as client:
             await client.delete(Ref(CERTIFICATE_SIGNING_REQUEST, Key("", "mine")))
         (approver,) = [c for c in manager.controllers if c.reconciler.name == "certificatesigningrequest"]
-        await town.until(lambda: not approver._uid_of and approver.queue.idle)
+        await town.until(lambda: not len(approver.host_looks) and approver.queue.idle)
 
 
 async def test_requests_go_with_their_machines_in_each_cluster(

@@ -1,0 +1,202 @@
+"""One rival on a cluster of its own: a real etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
+
+What is counted: seconds until the last pod has its Node, CPU seconds and peak memory of the rival's process, and its
+writes as the API server's audit log has them. A Node's own writes (its making, its status) are the kubelet's part and
+count for nobody: here they are played by kwok for one and in the process itself for the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controllers.kernel.refs import NODE, POD, Kind
+from hack.program import Kubectl
+from hack.race.rivals import Rival
+from hack.race.workloads import Workload
+from hack.realplane import RealPlane, cpu_seconds
+from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+
+LIMIT_SECONDS = 1200.0
+LOOK_SECONDS = 5.0
+QUIET_SECONDS = 60.0
+"""Consolidation has ended once no Node has come or gone for so long."""
+AUDIT = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+  - level: Metadata
+    verbs: [create, update, patch, delete, deletecollection]
+  - level: None
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``seconds`` until the last pod is bound or the last Node gone; ``cost``: of all Nodes, an hour."""
+
+    rival: str
+    seconds: float
+    cpu: float
+    memory: float
+    writes: int
+    nodes: int
+    cost: float
+
+
+class Watched:
+    """Pods with a Node, and Nodes, as a watch shows them."""
+
+    def __init__(self, client: KubeClient, rival: Rival) -> None:
+        self._client = client
+        self._rival = rival
+        self.bound: set[str] = set()
+        self.pods: set[str] = set()
+        self.nodes: dict[str, str] = {}
+        self.last_change = time.monotonic()
+        self._changed = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Until cancelled."""
+        await asyncio.gather(self._follow(POD, self._pod), self._follow(NODE, self._node))
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Raises TimeoutError, and OSError if the rival has ended."""
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not done():
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+                cpu_seconds(self._rival.pid)
+
+    async def until_quiet(self) -> float:
+        """The time (monotonic) of the last Node that came or went. Raises TimeoutError."""
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while True:
+                seen = self.last_change
+                await asyncio.sleep(max(seen + QUIET_SECONDS - time.monotonic(), 0.0))
+                if seen == self.last_change:
+                    return seen
+
+    async def _follow(self, kind: Kind, seen: Callable[[dict[str, Any]], None]) -> None:
+        version = (await self._client.list_page(kind, limit=1)).resource_version
+        while True:
+            async with contextlib.aclosing(self._client.watch(kind, version)) as batches:
+                async for batch in batches:
+                    for event in batch:
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] != "BOOKMARK":
+                            seen(event)
+                    self._changed.set()
+
+    def _pod(self, event: dict[str, Any]) -> None:
+        uid = event["object"]["metadata"]["uid"]
+        if event["type"] == "DELETED":
+            self.pods.discard(uid)
+            self.bound.discard(uid)
+            return
+        self.pods.add(uid)
+        if event["object"]["spec"].get("nodeName"):
+            self.bound.add(uid)
+
+    def _node(self, event: dict[str, Any]) -> None:
+        meta = event["object"]["metadata"]
+        name, before = meta["name"], len(self.nodes)
+        if event["type"] == "DELETED":
+            self.nodes.pop(name, None)
+        else:
+            self.nodes[name] = (meta.get("labels") or {}).get("node.kubernetes.io/instance-type", "")
+        if len(self.nodes) != before:
+            self.last_change = time.monotonic()
+
+
+class Scene:
+    """A cluster with one rival at work."""
+
+    def __init__(self, plane: RealPlane, kubectl: Kubectl, rival: Rival, prices: dict[str, float]) -> None:
+        self._plane = plane
+        self._kubectl = kubectl
+        self._rival = rival
+        self._prices = prices
+
+    async def scale_out(self, watched: Watched, workloads: Sequence[Workload]) -> Result:
+        """From the creation of the Deployments until each pod has a Node."""
+        pods = sum(each.replicas for each in workloads)
+        items = [each.body() for each in workloads]
+
+        async def work() -> float:
+            await self._create(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+            await watched.until(lambda: len(watched.bound) >= pods)
+            return time.monotonic()
+
+        return await self._measured(watched, work)
+
+    async def scale_in(self, watched: Watched, replicas: dict[str, int]) -> Result:
+        """From fewer replicas until no Node comes or goes any more."""
+
+        async def work() -> float:
+            for name, count in replicas.items():
+                await asyncio.to_thread(self._kubectl, "scale", "deployment", name, f"--replicas={count}")
+            await watched.until(lambda: len(watched.pods) <= sum(replicas.values()))
+            return await watched.until_quiet()
+
+        return await self._measured(watched, work)
+
+    async def _create(self, text: str) -> None:
+        await asyncio.to_thread(self._kubectl, "create", "-f", "-", stdin=text)
+
+    async def _measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
+        cpu, writes = cpu_seconds(self._rival.pid), self._writes()
+        started = time.monotonic()
+        ended = await work()
+        return Result(
+            rival=self._rival.name,
+            seconds=ended - started,
+            cpu=cpu_seconds(self._rival.pid) - cpu,
+            memory=_peak_mib(self._rival.pid),
+            writes=self._writes() - writes,
+            nodes=len(watched.nodes),
+            cost=sum(self._prices.get(type_, 0.0) for type_ in watched.nodes.values()),
+        )
+
+    def _writes(self) -> int:
+        count = 0
+        with (self._plane.folder / "audit.log").open() as lines:
+            for line in lines:
+                event = json.loads(line)
+                made = event["objectRef"].get("resource") == "nodes" and event["verb"] == "create"
+                count += event.get("userAgent", "").startswith(self._rival.agent) and not made
+        return count
+
+
+def _peak_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+@contextlib.asynccontextmanager
+async def watching(plane: RealPlane, rival: Rival) -> AsyncIterator[Watched]:
+    async with KubeClient(await load_kubeconfig([plane.kubeconfig]), "race") as client:
+        watched = Watched(client, rival)
+        following = asyncio.create_task(watched.follow())
+        try:
+            yield watched
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+
+def audited(folder: Path) -> tuple[str, ...]:
+    """Flags of the API server, and the policy that they name, written to ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    policy = folder / "audit.yaml"
+    policy.write_text(AUDIT)
+    return (f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}", "--audit-log-maxsize=2000")
