@@ -1,4 +1,4 @@
-"""The endpoint that the provider makes for a Cluster: written down, made, told, given to its hosts, and removed.
+"""The endpoint that the provider makes for a Cluster: written down, made, published, given to its hosts, and removed.
 
     config -> status.providerStatus -> EnsureEndpoint -> spec.controlPlaneEndpoint -> … -> RemoveEndpoint -> finalizer
 
