@@ -21,6 +21,7 @@ from nodewright.apiserver.app.connections import BoundedServer, Site
 from nodewright.apiserver.app.documents import Documents
 from nodewright.apiserver.app.faults import Faults
 from nodewright.apiserver.app.front import Front, Parts
+from nodewright.apiserver.app.kinds import install_kinds
 from nodewright.apiserver.app.kubeconfig import write_kubeconfig
 from nodewright.apiserver.app.private_files import private_folder
 from nodewright.apiserver.app.reviews import Reviewer
@@ -29,10 +30,9 @@ from nodewright.apiserver.app.streams import LiveWatches, Streamer
 from nodewright.apiserver.app.tokens import TOKEN_FILE, AccountClaim, Tokens
 from nodewright.apiserver.app.verbs import Layers, Verbs
 from nodewright.apiserver.store import Store, StoreOptions
-from nodewright.apiserver.values import ApiError, WriteOptions
+from nodewright.apiserver.values import ApiError
 
 _STOP_SECONDS = 5.0
-_MANAGER = "nodewright-controlplane"
 
 
 class APIServer:
@@ -84,7 +84,7 @@ class APIServer:
         self.faults = Faults(self._live)
         commits = Commits(self.store)
         stack.callback(commits.stop)
-        self._install()
+        install_kinds(self.store, self.config.crds)
         commits.start()
         port = await self._listen(stack, self._front(commits, tokens), credentials)
         stack.callback(self._live.close)
@@ -151,23 +151,6 @@ class APIServer:
         await site.start()
         port: int = runner.addresses[0][1]
         return port
-
-    def _install(self) -> None:
-        """Put the CustomResourceDefinitions that were asked for in place, or bring older ones up to date."""
-        crds = self.store.resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert crds is not None
-        options = WriteOptions(field_manager=_MANAGER)
-        for wanted in self.config.crds:
-            body = dict(wanted)
-            try:
-                self.store.create(crds, "", body, options)
-            except ApiError as error:
-                if error.reason != "AlreadyExists":
-                    raise ValueError(f"CustomResourceDefinition: {error.message}") from error
-                name = body["metadata"]["name"]
-                found = self.store.get(crds, "", name)
-                metadata = {**body["metadata"], "resourceVersion": found["metadata"]["resourceVersion"]}
-                self.store.update(crds, "", name, {**body, "metadata": metadata}, options)
 
     def _account_exists(self, claim: AccountClaim) -> bool:
         accounts = self.store.resources.find("", "v1", "serviceaccounts")
