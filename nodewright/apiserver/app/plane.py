@@ -28,6 +28,7 @@ from nodewright.apiserver.app.reviews import Reviewer
 from nodewright.apiserver.app.stats import Stats
 from nodewright.apiserver.app.streams import LiveWatches, Streamer
 from nodewright.apiserver.app.tokens import TOKEN_FILE, AccountClaim, Tokens
+from nodewright.apiserver.app.users import USERS_FILE, Users
 from nodewright.apiserver.app.verbs import Layers, Verbs
 from nodewright.apiserver.store import Store, StoreOptions
 from nodewright.apiserver.values import ApiError
@@ -86,7 +87,8 @@ class APIServer:
         stack.callback(commits.stop)
         install_kinds(self.store, self.config.crds)
         commits.start()
-        port = await self._listen(stack, self._front(commits, tokens), credentials)
+        users = Users(folder / USERS_FILE, self._live.cut)
+        port = await self._listen(stack, self._front(commits, tokens, users), credentials)
         stack.callback(self._live.close)
         self.url = _url(config.host, port)
         self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"
@@ -121,9 +123,9 @@ class APIServer:
             return "the server starts or stops"
         return commits.fault.message if commits.fault is not None else ""
 
-    def _front(self, commits: Commits, tokens: Tokens) -> Front:
+    def _front(self, commits: Commits, tokens: Tokens, users: Users) -> Front:
         store, limits = self.store, self.config.limits
-        authenticator = Authenticator(tokens, _now, self._account_exists)
+        authenticator = Authenticator(tokens, _now, self._account_exists, users)
         reviewer = Reviewer(authenticator, tokens, _now)
         layers = Layers(store, Streamer(store, commits, self._live), self._live, reviewer, _now, limits)
         return Front(

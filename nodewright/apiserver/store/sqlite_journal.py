@@ -95,6 +95,10 @@ class SqliteJournal:
             self._refused = _SPARE + 2 * sum(len(entry.body) for entry in entries)
             raise
 
+    def fill(self, entries: Sequence[JournalEntry], revision: int) -> None:
+        """Write a whole state into a new journal, ``revision`` being its last. Raises sqlite3.Error."""
+        self._write(entries, revision)
+
     def probe(self) -> None:
         """Write the last revision again. Raises sqlite3.Error or OSError if the disk would not take what it refused."""
         disk = os.statvfs(self._path.parent)
