@@ -216,7 +216,7 @@ class TestABackupIsRefused:
             load(tmp_path / "f", KEYS, BACKUP)
 
     def test_of_objects_that_nobody_can_serve(self) -> None:
-        obj = {"metadata": {"name": "x", "uid": "u", "resourceVersion": "9"}, "spec": 5}
+        obj = {"metadata": {"name": "x", "uid": "u", "resourceVersion": "9", "ownerReferences": [5]}}
         entry = contents.JournalEntry("customresourcedefinitions.apiextensions.k8s.io", "", "x", 9, obj)
         with pytest.raises(CliError, match="can't be served"):
             check(Contents(BACKUP, 9, (entry,)))
