@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from nodewright.apiserver.store.watermark import sync_folder
+
 
 def private_folder(path: Path) -> Path:
     """Make `path` a folder of mode 0700 if it is not there, parents included, and give it back. Raises OSError.
@@ -33,12 +35,3 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Force the names in `folder` to the disk: files that were made, renamed or removed. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -19,7 +19,7 @@ from pathlib import Path
 import orjson
 
 from nodewright.apiserver.store.journal import JournalEntry
-from nodewright.apiserver.store.watermark import Mark, Watermark
+from nodewright.apiserver.store.watermark import Mark, Watermark, sync_file, sync_folder
 
 FORMAT = 2
 """The version of the tables, kept in SQLite's user_version. Format 1 had no checksums."""
@@ -132,7 +132,13 @@ class SqliteJournal:
         except BaseException:
             self._close_untouched(wal)
             raise
-        self._mark.write(Mark(self._revision, self._total))
+        try:
+            self._mark.begin(Mark(self._revision, self._total))
+        except OSError as error:
+            self._database.close()
+            raise JournalError(
+                f"{self._mark.path} can't be made: {error}. Make room on the disk, and check it"
+            ) from error
 
     def _close_untouched(self, wal: bytes | None) -> None:
         """Close a database that was refused, and leave its files as they were: closing merges the WAL into it."""
@@ -318,6 +324,9 @@ def _copy_aside(path: Path) -> Path:
     folder.mkdir(mode=0o700)
     for file in _files(path):
         shutil.copy2(file, folder / file.name)
+        sync_file(folder / file.name)
+    for each in (folder, folder.parent):
+        sync_folder(each)
     return folder
 
 
