@@ -167,7 +167,9 @@ class SqliteJournal:
         """
         run = self._database.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
-        run("PRAGMA journal_mode=WAL")
+        (mode,) = run("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":  # on a disk that fails SQLite stays as it was, says so, and forces less to the disk
+            raise JournalError(f"{self._path} can't be written: SQLite keeps no WAL there. Look at the disk")
         run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
         (found,) = run("PRAGMA user_version").fetchone()
