@@ -15,7 +15,7 @@ import pytest
 
 from controllers.kernel.refs import SECRET, Kind
 from nodewright import __version__
-from nodewright.apiserver.app.users import Role
+from nodewright.apiserver.roles import Role
 from nodewright.apiserver.store import SqliteJournal
 from nodewright.cli.archives import backups, contents
 from nodewright.cli.archives.backups import BUMP, check, restore, take

@@ -11,7 +11,8 @@ from aiohttp import web
 
 from nodewright.apiserver.app.certificates import ADMIN_GROUP, ADMIN_USER
 from nodewright.apiserver.app.tokens import AccountClaim, Tokens
-from nodewright.apiserver.app.users import Role, Users
+from nodewright.apiserver.app.users import Users
+from nodewright.apiserver.roles import Role
 
 _AUTHENTICATED = "system:authenticated"
 READERS = "nodewright:read-only"

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from nodewright.apiserver.store.watermark import sync_folder
+from nodewright.apiserver.store.forcing import sync_folder
 
 
 def private_folder(path: Path) -> Path:

@@ -14,25 +14,16 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from nodewright.apiserver.app.private_files import write_private
+from nodewright.apiserver.roles import Role
 
 USERS_FILE = "users.json"
 MOST = 1000
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.@-]{0,61}[a-z0-9])?").fullmatch
 _HASH = re.compile(r"[0-9a-f]{64}").fullmatch
 _LOG = logging.getLogger("nodewright.apiserver")
-
-
-class Role(StrEnum):
-    """What a person may do."""
-
-    ADMIN = "admin"
-    """Everything."""
-    READ_ONLY = "read-only"
-    """Get, list and watch all but Secrets."""
 
 
 class UsersError(ValueError):

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import orjson
 
+from nodewright.apiserver.store.forcing import sync_file, sync_folder
 from nodewright.apiserver.store.journal import JournalEntry
-from nodewright.apiserver.store.watermark import Mark, Watermark, sync_file, sync_folder
+from nodewright.apiserver.store.watermark import Mark, Watermark
 
 FORMAT = 2
 """The version of the tables, kept in SQLite's user_version. Format 1 had no checksums."""

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from nodewright.apiserver.store.forcing import sync_folder
+
 _LOG = logging.getLogger("nodewright.apiserver")
 _SIZE = 64
 _SYNC_SECONDS = 1.0
@@ -100,21 +102,3 @@ class Watermark:
 def _line(mark: Mark) -> bytes:
     text = f"{mark.revision} {mark.total:016x}".encode()
     return (text + f" {zlib.crc32(text):08x}".encode()).ljust(_SIZE - 1) + b"\n"
-
-
-def sync_folder(folder: Path) -> None:
-    """Force the names in `folder` to the disk: files that were made, renamed or removed. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_file(path: Path) -> None:
-    """Force what is in a file to the disk. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nodewright.apiserver.app.private_files import private_folder, sync_folder, write_private
+from nodewright.apiserver.app.private_files import private_folder, write_private
 from nodewright.apiserver.app.snapshots import PATH, decode
 from nodewright.apiserver.store import JournalEntry, JournalError, SqliteJournal, Store
+from nodewright.apiserver.store.forcing import sync_folder
 from nodewright.cli.archives.contents import BACKUP, Contents
 from nodewright.cli.archives.kept_journal import KeptJournal
 from nodewright.cli.embedded.detached import holder_of

@@ -33,7 +33,7 @@ class KeyFlags:
     ] = None
     recipient: Annotated[
         list[str] | None,
-        typer.Option("--recipient", metavar="AGE1…", help="A public key of age that may read it; repeatable."),
+        typer.Option("--recipient", metavar="KEY", help="A public key of age (age1...) that may read it; repeatable."),
     ] = None
     identity_file: Annotated[
         Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nodewright.apiserver.app.users import Role
+from nodewright.apiserver.roles import Role
 from nodewright.cli.commands.up import DEFAULT_FOLDER
 from nodewright.cli.help import Command
 from nodewright.cli.screen import say

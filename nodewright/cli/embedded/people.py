@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nodewright.apiserver.app.kubeconfig import write_token_kubeconfig
-from nodewright.apiserver.app.users import MOST, USERS_FILE, Person, Role, UsersError, new_person, read, write
+from nodewright.apiserver.app.users import MOST, USERS_FILE, Person, UsersError, new_person, read, write
+from nodewright.apiserver.roles import Role
 from nodewright.cli.embedded.folder import remembered_port
 from nodewright.cli.exits import USAGE, CliError
 

@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from nodewright import __version__
-from nodewright.apiserver.app.private_files import sync_folder, write_private
+from nodewright.apiserver.app.private_files import write_private
+from nodewright.apiserver.store.forcing import sync_folder
 from nodewright.cli.exits import CliError
 from nodewright.cli.versions import is_newer
 

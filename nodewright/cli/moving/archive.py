@@ -16,8 +16,9 @@ from pathlib import Path
 
 from controllers.kernel.refs import CLUSTER, Key
 from nodewright.apiserver.app.kinds import install_kinds
-from nodewright.apiserver.app.private_files import private_folder, sync_folder
+from nodewright.apiserver.app.private_files import private_folder
 from nodewright.apiserver.store import Store
+from nodewright.apiserver.store.forcing import sync_folder
 from nodewright.cli.archives.contents import MOVE, Contents, load, save
 from nodewright.cli.archives.kept_journal import KeptJournal
 from nodewright.cli.archives.keys import Keys

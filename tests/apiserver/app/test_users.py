@@ -11,7 +11,8 @@ import pytest
 
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.apiserver.app.snapshots import PATH as SNAPSHOT
-from nodewright.apiserver.app.users import USERS_FILE, Role, Users, UsersError, new_person, read, write
+from nodewright.apiserver.app.users import USERS_FILE, Users, UsersError, new_person, read, write
+from nodewright.apiserver.roles import Role
 from tests.apiserver.app.client import WIDGETS, Client, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
 

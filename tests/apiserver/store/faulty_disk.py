@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from nodewright.apiserver.store import sqlite_journal, watermark
+from nodewright.apiserver.store import forcing, sqlite_journal, watermark
 
 SECTOR = 512
 OK, FULL, CANTOPEN, NOTFOUND = 0, 13, 14, 12
@@ -428,7 +428,7 @@ def on(disk: Disk, folder: Path) -> Iterator[Process]:
     process, sqlite = Process(disk, folder), library()
     layer = Layer(process, sqlite)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (sqlite_journal, watermark):
+        for module in (forcing, sqlite_journal, watermark):
             patch.setattr(module, "os", process.module())
         assert sqlite.sqlite3_vfs_register(ctypes.byref(layer.vfs), 1) == OK
         try:
