@@ -194,15 +194,14 @@ def modes_of(folder: Path) -> set[int]:
     return {path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()}
 
 
-class TestABackupIsRefused:
-    @pytest.mark.parametrize(
-        "name", ["../x", "/etc/passwd", "moved/../../x", "state.db", "lock", "moved/x/y.kubeconfig"]
-    )
-    def test_with_a_file_that_has_no_place(self, name: str, tmp_path: Path) -> None:
-        with pytest.raises(CliError, match="no place in a data folder"):
-            restore(Contents(BACKUP, 1, (), {name: b""}), tmp_path / "b")
-        assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "moved/../../x", "state.db", "lock", "moved/x/y.kubeconfig"])
+def test_a_backup_with_a_file_that_has_no_place_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CliError, match="no place in a data folder"):
+        restore(Contents(BACKUP, 1, (), {name: b""}), tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
 
+
+class TestABackupIsRefused:
     def test_that_is_an_archive_of_a_move(self, tmp_path: Path) -> None:
         save(tmp_path / "f", Contents(MOVE, 1, ()), KEYS)
         with pytest.raises(CliError, match="archive for `nodewright move --from-directory`"):

@@ -14,7 +14,8 @@ import pytest
 
 from nodewright.apiserver.store import JournalEntry, JournalError, SqliteJournal
 from nodewright.apiserver.store.sqlite_journal import DamagedStateError
-from tests.apiserver.store.faulty_disk import Disk, PowerLoss, library, on
+from tests.apiserver.store.faulty_disk import Disk, PowerLoss
+from tests.apiserver.store.faulty_sqlite import library, on
 
 pytestmark = pytest.mark.skipif(
     library() is None, reason="SQLite is built into this Python: it takes no layer below it"
