@@ -155,6 +155,34 @@ async def test_it_is_taken_back_until_it_is_committed(tmp_path: Path, monkeypatc
         assert await export(there, folder), "another one may begin"
 
 
+async def test_taking_it_up_is_taken_back_until_it_is_committed(tmp_path: Path) -> None:
+    async with scene(tmp_path) as there:
+        before, hosts = await there.objects(there.source), there.hosts()
+        folder = tmp_path / "archives"
+        assert await export(there, folder)
+        assert not await take_up(there, folder, at=3, after=True)
+        assert await left(there.target) != []
+        with in_archive(folder, new=False) as side:
+            move = Move(side, Side(there.target, "the target"), PROD, there.registry, lambda _text: None)
+            assert await move.abort()
+            assert not await side.discard_if_empty(), "it holds the Cluster still"
+        assert await left(there.target) == []
+        assert await take_up(there, folder)
+        await holds_after(there, before, hosts)
+
+
+async def test_to_look_whether_it_can_be_done_writes_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as there:
+        with archive(tmp_path / "archives", PROD, KEYS, new=True, look=True) as side:
+            move = Move(Side(there.source, "the source"), side, PROD, there.registry, lambda _text: None)
+            assert len(await move.check()) == 7
+        assert "archives" not in [path.name for path in list_of(tmp_path)]
+
+
+def list_of(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
 async def test_of_two_copies_the_first_that_is_taken_up_gets_the_hosts(tmp_path: Path) -> None:
     async with scene(tmp_path) as there:
         folder, copy = tmp_path / "archives", tmp_path / "copy"

@@ -23,7 +23,7 @@ from nodewright.cli.versions import is_newer
 FORMAT = 1
 MOVE, BACKUP = "move", "backup"
 """Purposes: an archive of one is no archive of the other."""
-_MOST_BYTES = 4 * 1024**3
+_MOST_BYTES = 1024**3
 """Of what a file unfolds to: whoever knows a public key can write an archive that takes all memory."""
 
 

@@ -142,8 +142,8 @@ async def _move_one(ends: list[Side | Path], cluster: Key, order: _Order) -> Non
     from providers.base.registry import Registry  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
-        source = _side(stack, ends[0], cluster, order.keys, new=False)
-        target = _side(stack, ends[1], cluster, order.keys, new=True)
+        source = _side(stack, ends[0], cluster, order, new=False)
+        target = _side(stack, ends[1], cluster, order, new=True)
         moving = Move(source, target, cluster, Registry.installed(), lambda text: say(f"Cluster {cluster}: {text}"))
         if order.check:
             await _check(moving, cluster)
@@ -165,12 +165,12 @@ async def _check(moving: Move, cluster: Key) -> None:
         say(f"  {item.title}{' (a copy; it stays here too)' if item.shared else ''}")
 
 
-def _side(stack: AsyncExitStack, end: Side | Path, cluster: Key, keys: Keys, *, new: bool) -> Side:
+def _side(stack: AsyncExitStack, end: Side | Path, cluster: Key, order: _Order, *, new: bool) -> Side:
     if not isinstance(end, Path):
         return end
     from nodewright.cli.moving.archive import archive  # noqa: PLC0415
 
-    return stack.enter_context(archive(end, cluster, keys, new=new))
+    return stack.enter_context(archive(end, cluster, order.keys, new=new, look=new and order.check))
 
 
 async def _remove_empty(side: Side) -> None:

@@ -59,7 +59,11 @@ class ArchiveSide(Side):
 
     async def discard_if_empty(self) -> bool:
         """Remove the file once nothing of the Cluster, and no move of it, is in it; whether it is gone."""
-        if await self.find(CLUSTER, self._cluster) is not None or await self.journal(self._cluster) is not None:
+        if (
+            not self._path.exists()
+            or await self.find(CLUSTER, self._cluster) is not None
+            or await self.journal(self._cluster) is not None
+        ):
             return False
         self._path.unlink(missing_ok=True)
         sync_folder(self._path.parent)
@@ -82,12 +86,16 @@ def clusters_in(folder: Path, namespace: str) -> list[Key]:
 
 
 @contextmanager
-def archive(folder: Path, cluster: Key, keys: Keys, *, new: bool) -> Iterator[ArchiveSide]:
+def archive(folder: Path, cluster: Key, keys: Keys, *, new: bool, look: bool = False) -> Iterator[ArchiveSide]:
     """The archive of ``cluster`` in ``folder``, for this process alone. ``new``: there need not be one yet.
+    ``look``: nothing is to be written, so that no folder is made for it.
 
     Raises CliError for a folder in use, a file that is missing, damaged, foreign, or sealed with another key.
     """
     path = folder / file_name(cluster)
+    if look and not folder.exists():
+        yield ArchiveSide(path, cluster, keys, None)
+        return
     with _locked(folder, new=new):
         for draft in folder.glob(f".{path.name}.*"):  # of a process that was killed
             draft.unlink(missing_ok=True)
