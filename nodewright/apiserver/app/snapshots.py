@@ -38,13 +38,17 @@ def _encode(revision: int, entries: Sequence[JournalEntry]) -> bytes:
 
 
 def decode(body: bytes) -> tuple[int, list[JournalEntry]]:
-    """Read an answer of ``PATH``. Raises ValueError for one that is cut."""
+    """Read an answer of ``PATH``. Raises ValueError for one that is cut, or is none."""
     lines = body.split(b"\n")
-    head = orjson.loads(lines[0])
-    entries = list(_entries(lines[1:]))
-    if len(entries) != head["objects"]:
+    try:
+        head = orjson.loads(lines[0])
+        revision, count = int(head["revision"]), head["objects"]
+        entries = list(_entries(lines[1:]))
+    except (KeyError, TypeError) as error:
+        raise ValueError("the answer is no snapshot") from error
+    if len(entries) != count:
         raise ValueError("the answer is cut")
-    return head["revision"], entries
+    return revision, entries
 
 
 def _entries(lines: Sequence[bytes]) -> Iterator[JournalEntry]:

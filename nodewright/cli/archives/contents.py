@@ -91,7 +91,7 @@ def read(content: bytes, purpose: str, title: str) -> Contents:
             raise foreign
         _check(found, purpose, title)
         return _contents(found)
-    except (zlib.error, orjson.JSONDecodeError, binascii.Error, KeyError, TypeError, ValueError) as error:
+    except (zlib.error, binascii.Error, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise foreign from error
 
 

@@ -59,11 +59,8 @@ class ArchiveSide(Side):
 
     async def discard_if_empty(self) -> bool:
         """Remove the file once nothing of the Cluster, and no move of it, is in it; whether it is gone."""
-        if (
-            not self._path.exists()
-            or await self.find(CLUSTER, self._cluster) is not None
-            or await self.journal(self._cluster) is not None
-        ):
+        used = await self.find(CLUSTER, self._cluster) is not None or await self.journal(self._cluster) is not None
+        if used or not self._path.exists():
             return False
         self._path.unlink(missing_ok=True)
         sync_folder(self._path.parent)
@@ -103,11 +100,18 @@ def archive(folder: Path, cluster: Key, keys: Keys, *, new: bool, look: bool = F
             contents = load(path, keys, MOVE)
             if contents.about.get("cluster") != str(cluster):
                 raise CliError(f"{path} holds Cluster {contents.about.get('cluster')}", "Give it its own name back")
-            yield ArchiveSide(path, cluster, keys, contents)
+            yield _opened(path, cluster, keys, contents)
         elif new:
             yield ArchiveSide(path, cluster, keys, None)
         else:
             raise CliError(f"there is no {path.name} in {folder}", "Name the folder in which it lies")
+
+
+def _opened(path: Path, cluster: Key, keys: Keys, contents: Contents) -> ArchiveSide:
+    try:
+        return ArchiveSide(path, cluster, keys, contents)
+    except Exception as error:  # whatever objects there may be: who knows a public key can write an archive
+        raise CliError(f"the objects in {path} can't be served: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
