@@ -191,6 +191,9 @@ async def _clusters(source: Side | Path, namespace: str) -> list[Key]:
 
 
 async def _live(source: Side, namespace: str) -> list[Key]:
-    from controllers.kernel.refs import CLUSTER, key_of  # noqa: PLC0415
+    """Those that are there, and those of which a move took the Cluster away and did not end."""
+    from controllers.kernel.refs import CLUSTER, SECRET, key_of  # noqa: PLC0415
+    from nodewright.cli.moving.journal import clusters_of  # noqa: PLC0415
 
-    return sorted(key_of(each) for each in (await source.world(namespace))[CLUSTER])
+    world = await source.world(namespace)
+    return sorted({*(key_of(each) for each in world[CLUSTER]), *clusters_of(world[SECRET])})
