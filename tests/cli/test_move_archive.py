@@ -118,7 +118,7 @@ async def test_killed_at_each_write_of_a_cluster_both_halves_go_on(tmp_path: Pat
         await holds_after(there, before, hosts)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.slow), True], ids=["before", "after"])
 async def test_killed_at_each_save_of_the_file_both_halves_go_on(
     tmp_path: Path, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +277,7 @@ class TestAFileIsRefused:
         assert "was written by Nodewright 7.3.0" in refused(path)
 
 
+@pytest.mark.slow  # scrypt is; whole programs use one, too
 def test_a_passphrase_does_it_too(tmp_path: Path) -> None:
     keys = Keys(passphrase="correct horse battery")
     save(tmp_path / "a", Contents(MOVE, 7, ()), keys)

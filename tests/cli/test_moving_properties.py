@@ -187,7 +187,7 @@ async def moves(recipes: list[Recipe], folder: Path) -> None:
 
 
 @given(recipes=RECIPES)
-@usually(4)
+@usually(2)
 def test_a_graph_survives_a_move_and_an_archive(recipes: list[Recipe]) -> None:
     async def nobody(*_given: Any) -> None:
         """There is no API of the Cluster here."""
@@ -198,7 +198,7 @@ def test_a_graph_survives_a_move_and_an_archive(recipes: list[Recipe]) -> None:
 
 
 @given(recipes=RECIPES)
-@usually(2)
+@usually(1)
 def test_a_graph_survives_a_backup_and_its_restore_with_its_uids(recipes: list[Recipe]) -> None:
     plane = Plane()
     asyncio.run(fill(plane, recipes, Worlds(lambda: datetime.now(UTC))))

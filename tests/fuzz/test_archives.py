@@ -24,7 +24,7 @@ SEALED = Contents(BACKUP, 9, (ENTRY,), {"token": b"x"}, {"folder": "/x"}).writte
 VALID = orjson.loads(zlib.decompress(SEALED))
 
 
-@sizes(250, 6_000)
+@sizes(80, 6_000)
 async def test_a_backup_is_read_or_refused(count: int) -> None:
     async def act(rng: random.Random) -> None:
         if rng.random() < 0.2:
@@ -41,7 +41,7 @@ async def test_a_backup_is_read_or_refused(count: int) -> None:
     await drive(count, act)
 
 
-@sizes(400, 10_000)
+@sizes(150, 10_000)
 async def test_a_snapshot_is_read_or_refused(count: int) -> None:
     valid = b'{"revision":9,"objects":1}\n["secrets","default","s",7,{"metadata":{"name":"s"}}]'
 
@@ -52,7 +52,7 @@ async def test_a_snapshot_is_read_or_refused(count: int) -> None:
     await drive(count, act)
 
 
-@sizes(400, 10_000)
+@sizes(150, 10_000)
 async def test_the_file_of_people_is_read_or_refused(count: int, tmp_path: Path) -> None:
     person, _ = users.new_person("ann", Role.ADMIN, "2026-01-01T00:00:00Z")
     path = tmp_path / users.USERS_FILE

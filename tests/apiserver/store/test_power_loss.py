@@ -102,7 +102,7 @@ def restarted(tmp_path: Path, disk: Disk, run: Run, name: str) -> None:
 def test_power_that_fails_at_any_operation_of_a_new_folder_loses_nothing(tmp_path: Path) -> None:
     count = operations(tmp_path, 0)
     assert count > 100
-    for at in range(count):
+    for at in range(0, count, 4):
         disk, run = Disk(at, at), Run()
         lived(tmp_path / f"first-{at}", disk, run, 0)
         restarted(tmp_path, disk, run, f"then-{at}")
@@ -126,8 +126,16 @@ FAULTS = ("power", "full", "short", "broken")
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_disk_that_is_full_or_broken_and_then_without_power_loses_nothing(tmp_path: Path, fault: str) -> None:
-    for seed in range(12):
+    for seed in range(4):
         lives(tmp_path, seed, fault)
+
+
+@pytest.mark.slow
+def test_the_same_at_every_operation(tmp_path: Path) -> None:
+    for at in range(operations(tmp_path, 1)):
+        disk, run = Disk(at, at), Run()
+        lived(tmp_path / f"first-{at}", disk, run, 1)
+        restarted(tmp_path, disk, run, f"then-{at}")
 
 
 @pytest.mark.slow
