@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hack.program import Up
-from tests.cli.processes import following, nodewright
+from tests.cli.processes import EXAMPLE, following, nodewright
 from tests.cli.test_create_cluster import deployment, machine, manifest, names_in, until
 
 SECONDS = 90
@@ -117,3 +117,65 @@ def test_a_cluster_is_made_moves_into_itself_and_is_taken_down(tmp_path: Path, k
         assert names_in(there, "clusters,machines,machinedeployments,machinesets") == []
         assert names_in(there, "nodes") in ([], ["cp-1"]), "workers were drained and are gone"
         assert not list((tmp_path / "data" / "moved").iterdir())
+
+
+@pytest.mark.e2e
+def test_a_cluster_goes_by_way_of_an_archive(planes: Planes) -> None:
+    """Read back with another key it stays where it is; with the right one it is scaled at the target."""
+    hosts, folder = hosts_of(planes), planes.folder / "archives"
+    phrase, wrong = planes.folder / "phrase", planes.folder / "wrong"
+    for path, text in ((phrase, "correct horse battery\n"), (wrong, "another horse battery\n")):
+        path.write_text(text)
+        path.chmod(0o600)
+    cloud = f"--simulated-cloud={planes.folder / 'cloud'}"
+    out = ["move", "prod", f"--kubeconfig={planes.here.kubeconfig}", f"--to-directory={folder}", cloud]
+    exported = nodewright(*out, f"--passphrase-file={phrase}", timeout=SECONDS)
+    assert exported.returncode == 0, exported.stdout + exported.stderr
+    assert names_in(planes.here, "clusters,machines,machinesets,machinedeployments") == []
+    back = ["move", "--all", f"--from-directory={folder}", f"--kubeconfig={planes.there.kubeconfig}", cloud]
+    refused = nodewright(*back, f"--passphrase-file={wrong}", timeout=SECONDS)
+    assert refused.returncode == 1
+    assert "can't be decrypted" in refused.stderr
+    taken = nodewright(*back, f"--passphrase-file={phrase}", timeout=SECONDS)
+    assert taken.returncode == 0, taken.stdout + taken.stderr
+    assert list(folder.iterdir()) == []
+    until(lambda: planes.has_workers(planes.there, 2))
+    assert hosts_of(planes) == hosts, "no host was made or removed"
+    planes.there.kubectl("scale", "md/workers", "--replicas=3")
+    until(lambda: planes.has_workers(planes.there, 3))
+
+
+@pytest.mark.e2e
+def test_an_old_backup_claims_no_host_twice(tmp_path: Path, kubectl_binary: Path) -> None:
+    """What was made after it is an orphan, and what the set lacks is made anew, with another UID."""
+    cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
+    phrase = tmp_path / "phrase"
+    phrase.write_text("correct horse battery\n")
+    phrase.chmod(0o600)
+    key, file = f"--passphrase-file={phrase}", tmp_path / "backup.age"
+    (tmp_path / "up").mkdir()
+    (tmp_path / "new").mkdir()
+    with Up(tmp_path / "up", kubectl_binary, f"--data-dir={tmp_path / 'up' / 'data'}", cloud) as up:
+        up.kubectl("apply", "-f", str(EXAMPLE))
+        until(lambda: ready(up) == 3)
+        first = {each["metadata"]["uid"]: each["spec"]["providerID"] for each in up.kubectl.items("machines")}
+        taken = nodewright("backup", str(file), f"--data-dir={tmp_path / 'up' / 'data'}", key, timeout=SECONDS)
+        assert taken.returncode == 0, taken.stderr
+        up.kubectl("scale", "md/workers", "--replicas=4")
+        until(lambda: ready(up) == 4)
+        later = {each["spec"]["providerID"] for each in up.kubectl.items("machines")} - set(first.values())
+    data = tmp_path / "new" / "data"
+    restored = nodewright("restore", str(file), f"--data-dir={data}", key, timeout=SECONDS)
+    assert restored.returncode == 0, restored.stderr
+    with Up(tmp_path / "new", kubectl_binary, f"--data-dir={data}", cloud) as up:
+        until(lambda: ready(up) == 3)
+        up.kubectl("scale", "md/workers", "--replicas=4")
+        until(lambda: ready(up) == 4)
+        hosts = {each["metadata"]["uid"]: each["spec"]["providerID"] for each in up.kubectl.items("machines")}
+        assert hosts.items() >= first.items(), "its own host is its own still"
+        assert len(set(hosts.values())) == 4
+        assert not later & set(hosts.values()), "the host that was claimed after the backup is nobody's here"
+
+
+def ready(plane: Up) -> int:
+    return sum((each.get("status") or {}).get("readyReplicas", 0) for each in plane.kubectl.items("machinedeployments"))

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from api.names import MOVING_ANNOTATION
-from controllers.kernel.refs import CLUSTER, MACHINE, NODE, Key, Kind, key_of, ref_of, uid_of
+from controllers.kernel.refs import CLUSTER, MACHINE, NODE, SECRET, Key, Kind, key_of, ref_of, uid_of
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.cli.exits import CliError
 from nodewright.cli.moving.graph import KINDS, graph
+from nodewright.cli.moving.journal import clusters_of
 from nodewright.cli.moving.moving import Move
 from nodewright.cli.moving.sides import Side
 from nodewright.cli.moving.translating import differences
@@ -283,3 +284,15 @@ async def test_a_namesake_at_the_target_forbids_it(tmp_path: Path) -> None:
             with pytest.raises(CliError, match="Cluster default/prod is at the target too"):
                 await move.run()
         assert writes == []
+
+
+async def test_one_that_was_killed_once_its_cluster_was_gone_is_among_all_of_them(tmp_path: Path) -> None:
+    async with scene(tmp_path) as there:
+        at, alive = 0, True
+        while alive:
+            async with there.move(at, after=True) as (move, _):
+                assert not await ends(move)
+            alive = any(kind == CLUSTER for kind, _ in await there.objects(there.source))
+            at = 3
+        side = Side(there.source, "it")
+        assert clusters_of((await side.world("default"))[SECRET]) == [PROD]

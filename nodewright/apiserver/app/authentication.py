@@ -1,4 +1,4 @@
-"""Authentication: a client certificate of our authority, the administrator's token, or a service account's."""
+"""Authentication: a client certificate of our authority; a token of the administrator, a person, a service account."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from aiohttp import web
 
 from nodewright.apiserver.app.certificates import ADMIN_GROUP, ADMIN_USER
 from nodewright.apiserver.app.tokens import AccountClaim, Tokens
+from nodewright.apiserver.app.users import Users
+from nodewright.apiserver.roles import Role
 
 _AUTHENTICATED = "system:authenticated"
+READERS = "nodewright:read-only"
+"""The group of those who only read."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user of a request. Every authenticated user may do everything: there is no RBAC here."""
+    """The user of a request, who may do everything unless `read_only`: there is no RBAC here."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    read_only: bool = False
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
@@ -38,12 +43,14 @@ class Authenticator:
     tokens: Tokens
     clock: Callable[[], datetime]
     account_exists: Callable[[AccountClaim], bool]
+    users: Users
 
     def user(self, request: web.BaseRequest) -> User | None:
         """Give the user; `ANONYMOUS` if the request carries no credentials, None if it carries bad ones.
 
         A token wins over a certificate, as with kube-apiserver when both are good; a bad token is never ignored.
         """
+        self.users.refresh()  # whoever asks: watches of somebody who was removed end
         header = request.headers.get("Authorization")
         if header:
             scheme, _, token = header.partition(" ")
@@ -58,6 +65,9 @@ class Authenticator:
         """Give the user of a bearer token, or None."""
         if self.tokens.is_admin(token):
             return ADMINISTRATOR
+        if (person := self.users.find(token)) is not None:
+            read_only = person.role is not Role.ADMIN
+            return User(person.name, (READERS if read_only else ADMIN_GROUP, _AUTHENTICATED), read_only=read_only)
         claim = self.tokens.account(token, self.clock())
         if claim is None or not self.account_exists(claim):
             return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from nodewright.apiserver.app.authentication import ANONYMOUS, Authenticator, User
+from nodewright.apiserver.app.authorization import READS, authorize, authorize_snapshot
 from nodewright.apiserver.app.bodies import decode, media_type, read_bytes
 from nodewright.apiserver.app.commits import Commits
 from nodewright.apiserver.app.config import Limits
@@ -17,6 +18,7 @@ from nodewright.apiserver.app.faults import Faults
 from nodewright.apiserver.app.rendering import answer, refusal
 from nodewright.apiserver.app.requests import Target, target_of, user_agent
 from nodewright.apiserver.app.reviews import Reviewer, find_review
+from nodewright.apiserver.app.snapshots import PATH, Snapshots
 from nodewright.apiserver.app.stats import RequestKey, Stats
 from nodewright.apiserver.app.verbs import Verbs
 from nodewright.apiserver.store import Store
@@ -26,7 +28,6 @@ _LOG = logging.getLogger("nodewright.apiserver")
 
 
 _CLUSTER_INFO = Target("get", "", "v1", "configmaps", "kube-public", "cluster-info")
-_READS = frozenset({"get", "list", "watch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,9 @@ class Front:
         target = target_of(request.method, request.path, request.query)
         if user is None or (user is ANONYMOUS and not self._is_public(target)):
             raise ApiError.unauthorized()
+        if target is None and request.path == PATH and request.method == "GET":
+            authorize_snapshot(user)
+            return await Snapshots(self._parts.store, self._parts.commits).serve()
         if target is None:
             return self._parts.documents.serve(request)
         if target.verb == "watch":
@@ -111,12 +115,13 @@ class Front:
         if named is None:
             known = any(r.builtin and r.group == target.group for r in parts.store.resources.all())
             raise ApiError.page_not_found() if known else NoSuchPathError()
+        authorize(user, target, named)
         key = RequestKey(user_agent(request), target.verb, named.group_resource, target.subresource)
         parts.stats.record(key)
         hang_up = await self._inject_fault(key, target.name) if parts.faults.active else False
         if resource is None:
             response: web.StreamResponse = await self._review(request, target, named, user)
-        elif target.verb in _READS:
+        elif target.verb in READS:
             response = await self._read(request, target, resource, user)
         else:
             parts.commits.check_writable()

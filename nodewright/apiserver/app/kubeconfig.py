@@ -1,4 +1,4 @@
-"""The administrator's kubeconfig: one cluster, one user, everything inline, so that the file can be moved."""
+"""Kubeconfigs, the administrator's and other people's: one cluster, one user, all inline, so the file can be moved."""
 
 from __future__ import annotations
 
@@ -28,18 +28,30 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> None:
     write_private(path, content)
 
 
+def write_token_kubeconfig(path: Path, url: str, ca: Path, user: tuple[str, str]) -> None:
+    """Write a kubeconfig of mode 0600 for a name with its bearer token. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name, token = user
+    cluster = {"server": url, "certificate-authority-data": _inline(ca)}
+    write_private(path, json.dumps(_config(cluster, name, {"token": token}), indent=2).encode() + b"\n")
+
+
 def _content(url: str, credentials: Credentials) -> dict[str, object]:
     user = {
         "client-certificate-data": _inline(credentials.client_certificate),
         "client-key-data": _inline(credentials.client_key),
     }
     cluster = {"server": url, "certificate-authority-data": _inline(credentials.ca)}
+    return _config(cluster, f"{CONTEXT}-admin", user)
+
+
+def _config(cluster: dict[str, str], name: str, user: dict[str, str]) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": f"{CONTEXT}-admin", "user": user}],
-        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": f"{CONTEXT}-admin"}}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": name}}],
         "current-context": CONTEXT,
         "preferences": {},
     }

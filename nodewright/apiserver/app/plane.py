@@ -21,18 +21,19 @@ from nodewright.apiserver.app.connections import BoundedServer, Site
 from nodewright.apiserver.app.documents import Documents
 from nodewright.apiserver.app.faults import Faults
 from nodewright.apiserver.app.front import Front, Parts
+from nodewright.apiserver.app.kinds import install_kinds
 from nodewright.apiserver.app.kubeconfig import write_kubeconfig
 from nodewright.apiserver.app.private_files import private_folder
 from nodewright.apiserver.app.reviews import Reviewer
 from nodewright.apiserver.app.stats import Stats
 from nodewright.apiserver.app.streams import LiveWatches, Streamer
 from nodewright.apiserver.app.tokens import TOKEN_FILE, AccountClaim, Tokens
+from nodewright.apiserver.app.users import USERS_FILE, Users
 from nodewright.apiserver.app.verbs import Layers, Verbs
 from nodewright.apiserver.store import Store, StoreOptions
-from nodewright.apiserver.values import ApiError, WriteOptions
+from nodewright.apiserver.values import ApiError
 
 _STOP_SECONDS = 5.0
-_MANAGER = "nodewright-controlplane"
 
 
 class APIServer:
@@ -84,9 +85,10 @@ class APIServer:
         self.faults = Faults(self._live)
         commits = Commits(self.store)
         stack.callback(commits.stop)
-        self._install()
+        install_kinds(self.store, self.config.crds)
         commits.start()
-        port = await self._listen(stack, self._front(commits, tokens), credentials)
+        users = Users(folder / USERS_FILE, self._live.cut)
+        port = await self._listen(stack, self._front(commits, tokens, users), credentials)
         stack.callback(self._live.close)
         self.url = _url(config.host, port)
         self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"
@@ -121,9 +123,9 @@ class APIServer:
             return "the server starts or stops"
         return commits.fault.message if commits.fault is not None else ""
 
-    def _front(self, commits: Commits, tokens: Tokens) -> Front:
+    def _front(self, commits: Commits, tokens: Tokens, users: Users) -> Front:
         store, limits = self.store, self.config.limits
-        authenticator = Authenticator(tokens, _now, self._account_exists)
+        authenticator = Authenticator(tokens, _now, self._account_exists, users)
         reviewer = Reviewer(authenticator, tokens, _now)
         layers = Layers(store, Streamer(store, commits, self._live), self._live, reviewer, _now, limits)
         return Front(
@@ -151,23 +153,6 @@ class APIServer:
         await site.start()
         port: int = runner.addresses[0][1]
         return port
-
-    def _install(self) -> None:
-        """Put the CustomResourceDefinitions that were asked for in place, or bring older ones up to date."""
-        crds = self.store.resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-        assert crds is not None
-        options = WriteOptions(field_manager=_MANAGER)
-        for wanted in self.config.crds:
-            body = dict(wanted)
-            try:
-                self.store.create(crds, "", body, options)
-            except ApiError as error:
-                if error.reason != "AlreadyExists":
-                    raise ValueError(f"CustomResourceDefinition: {error.message}") from error
-                name = body["metadata"]["name"]
-                found = self.store.get(crds, "", name)
-                metadata = {**body["metadata"], "resourceVersion": found["metadata"]["resourceVersion"]}
-                self.store.update(crds, "", name, {**body, "metadata": metadata}, options)
 
     def _account_exists(self, claim: AccountClaim) -> bool:
         accounts = self.store.resources.find("", "v1", "serviceaccounts")

@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from nodewright.apiserver.store.forcing import sync_folder
+
 
 def private_folder(path: Path) -> Path:
     """Make `path` a folder of mode 0700 if it is not there, parents included, and give it back. Raises OSError.
@@ -19,7 +21,8 @@ def private_folder(path: Path) -> Path:
 def write_private(path: Path, content: bytes) -> None:
     """Put `content` at `path` with mode 0600: a reader sees the old file or the new one, never a part.
 
-    A symbolic link at `path` is replaced, not followed. Raises OSError.
+    When it returns, a power cut leaves the new one: the folder is forced to the disk, too, since a rename that is only
+    in memory is undone by one. A symbolic link at `path` is replaced, not followed. Raises OSError.
     """
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -28,6 +31,7 @@ def write_private(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(draft).replace(path)
+        sync_folder(path.parent)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from nodewright.apiserver.app.authentication import ANONYMOUS, Authenticator, User
+from nodewright.apiserver.app.authentication import ANONYMOUS, READERS, Authenticator, User
+from nodewright.apiserver.app.authorization import why_not
 from nodewright.apiserver.app.tokens import ISSUER, MAX_LIFE, MIN_LIFE, AccountClaim, Tokens
 from nodewright.apiserver.values import ApiError, Cause, Obj, Resource
 
 _DEFAULT_LIFE = timedelta(hours=1)
-_WHY = "everybody who is authenticated may do everything here"
+_WHY = {
+    False: "everybody who is authenticated and not confined to reading may do everything here",
+    True: "those who only read may get, list and watch all but Secrets",
+}
 
 
 def _review(group: str, kind: str, *, namespaced: bool = False) -> Resource:
@@ -91,14 +95,14 @@ class Reviewer:
         if resource.kind == "SelfSubjectReview":
             return {"userInfo": _info(user)}
         if resource.kind == "SelfSubjectRulesReview":
-            return {
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                "incomplete": False,
-            }
+            return _rules(user)
         self._check_question(resource, spec)
-        allowed = resource.kind == "SelfSubjectAccessReview" or spec.get("user") != ANONYMOUS.name
-        return {"allowed": True, "reason": _WHY} if allowed else {"allowed": False}
+        if resource.kind == "SelfSubjectAccessReview":
+            return _verdict(user, spec)
+        groups = spec.get("groups")
+        reads = isinstance(groups, list) and READERS in groups
+        asked = User(str(spec.get("user") or ""), read_only=reads)
+        return _verdict(asked, spec) if asked.name != ANONYMOUS.name else {"allowed": False}
 
     def _check_question(self, resource: Resource, spec: Mapping[str, Any]) -> None:
         given = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
@@ -106,6 +110,38 @@ class Reviewer:
             message = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
             cause = Cause("spec.resourceAttributes", "FieldValueInvalid", message)
             raise ApiError.invalid(resource.group_kind, "", [cause])
+
+
+def _verdict(user: User, spec: Mapping[str, Any]) -> Obj:
+    """Whether the user may do what the attributes say: a path is read by GET and HEAD."""
+    about = spec.get("resourceAttributes")
+    if isinstance(about, Mapping) and about:
+        group, plural = str(about.get("group") or ""), str(about.get("resource") or "")
+        why = why_not(user, str(about.get("verb") or ""), group, plural)
+        if not why and user.read_only and "*" in (group, plural):
+            why = why_not(user, str(about.get("verb") or ""), "", "secrets")
+    else:
+        path = spec.get("nonResourceAttributes")
+        verb = str(path.get("verb") if isinstance(path, Mapping) else "").lower()
+        why = "" if not user.read_only or verb in {"get", "head"} else why_not(user, verb, "", "")
+    return {"allowed": False, "reason": why} if why else {"allowed": True, "reason": _WHY[user.read_only]}
+
+
+def _rules(user: User) -> Obj:
+    """Kubernetes' rules only add, so that "all but Secrets" can't be said by one: `incomplete` says it."""
+    if not user.read_only:
+        every: Obj = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        return {
+            "resourceRules": [every],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": False,
+        }
+    return {
+        "resourceRules": [],
+        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["*"]}],
+        "incomplete": True,
+        "evaluationError": "get, list and watch of all but Secrets, which no rule can say",
+    }
 
 
 def _info(user: User) -> Obj:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import orjson
 
+from nodewright.apiserver.store.forcing import sync_file, sync_folder
 from nodewright.apiserver.store.journal import JournalEntry
 from nodewright.apiserver.store.watermark import Mark, Watermark
 
@@ -95,6 +96,10 @@ class SqliteJournal:
             self._refused = _SPARE + 2 * sum(len(entry.body) for entry in entries)
             raise
 
+    def fill(self, entries: Sequence[JournalEntry], revision: int) -> None:
+        """Write a whole state into a new journal, ``revision`` being its last. Raises sqlite3.Error."""
+        self._write(entries, revision)
+
     def probe(self) -> None:
         """Write the last revision again. Raises sqlite3.Error or OSError if the disk would not take what it refused."""
         disk = os.statvfs(self._path.parent)
@@ -128,7 +133,13 @@ class SqliteJournal:
         except BaseException:
             self._close_untouched(wal)
             raise
-        self._mark.write(Mark(self._revision, self._total))
+        try:
+            self._mark.begin(Mark(self._revision, self._total))
+        except OSError as error:
+            self._database.close()
+            raise JournalError(
+                f"{self._mark.path} can't be made: {error}. Make room on the disk, and check it"
+            ) from error
 
     def _close_untouched(self, wal: bytes | None) -> None:
         """Close a database that was refused, and leave its files as they were: closing merges the WAL into it."""
@@ -157,7 +168,9 @@ class SqliteJournal:
         """
         run = self._database.execute
         run("PRAGMA locking_mode=EXCLUSIVE")
-        run("PRAGMA journal_mode=WAL")
+        (mode,) = run("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":  # on a disk that fails SQLite stays as it was, says so, and forces less to the disk
+            raise JournalError(f"{self._path} can't be written: SQLite keeps no WAL there. Look at the disk")
         run("PRAGMA synchronous=FULL")
         run("BEGIN EXCLUSIVE")
         (found,) = run("PRAGMA user_version").fetchone()
@@ -314,6 +327,9 @@ def _copy_aside(path: Path) -> Path:
     folder.mkdir(mode=0o700)
     for file in _files(path):
         shutil.copy2(file, folder / file.name)
+        sync_file(folder / file.name)
+    for each in (folder, folder.parent):
+        sync_folder(each)
     return folder
 
 

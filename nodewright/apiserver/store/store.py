@@ -12,7 +12,7 @@ from nodewright.apiserver.store.custom_resources import CustomResources
 from nodewright.apiserver.store.deleting import START_NAMESPACES, Deleter
 from nodewright.apiserver.store.evicting import Evictor
 from nodewright.apiserver.store.housekeeping import Housekeeper
-from nodewright.apiserver.store.journal import Journal
+from nodewright.apiserver.store.journal import Journal, JournalEntry
 from nodewright.apiserver.store.kernel import Kernel, StoreOptions
 from nodewright.apiserver.store.priorities import SYSTEM_CLASSES
 from nodewright.apiserver.store.reading import Reader
@@ -102,6 +102,15 @@ class Store:
     def resource_version(self) -> str:
         """The resourceVersion of the last commit."""
         return str(self._state.revision)
+
+    def snapshot(self) -> tuple[JournalEntry, ...]:
+        """Give all objects as they are now, by collection, namespace and name; not serialised yet."""
+        return tuple(
+            JournalEntry(each.name, meta.get("namespace", ""), meta["name"], int(meta["resourceVersion"]), obj)
+            for each in self._state.collections()
+            for obj in each.scan("")
+            for meta in [obj["metadata"]]
+        )
 
     # Writing
 

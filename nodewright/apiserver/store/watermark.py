@@ -1,7 +1,7 @@
 """What was written last? One line in a file beside the database, so that a database that lost something is noticed.
 
 The line is written after the commit that it speaks of, never before: it may lag behind after a crash, but what it says
-is on the disk. It is overwritten in place, which needs no space on a full disk.
+is on the disk. It is overwritten in place, which needs no space on a full disk. A power cut may leave an earlier line.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from nodewright.apiserver.store.forcing import sync_folder
 
 _LOG = logging.getLogger("nodewright.apiserver")
 _SIZE = 64
@@ -50,14 +52,37 @@ class Watermark:
         except ValueError:
             return "damaged"
 
+    def begin(self, mark: Mark) -> None:
+        """Open the file and overwrite the line; make the file if there is none, before anything is committed.
+
+        A new one appears under its name as a whole, and the name is forced to the disk: a state whose mark is missing
+        or empty is taken for a damaged one. Raises OSError.
+        """
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._file = self._made(_line(mark))
+        self.write(mark)
+
+    def _made(self, line: bytes) -> int:
+        draft = self.path.with_name(f".{self.path.name}")
+        file = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(file, line, 0)
+            os.fsync(file)
+            os.replace(draft, self.path)
+            sync_folder(self.path.parent)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
     def write(self, mark: Mark) -> None:
         """Overwrite the line. A disk that doesn't take it is logged: the commit itself is done."""
-        text = f"{mark.revision} {mark.total:016x}".encode()
-        line = text + f" {zlib.crc32(text):08x}".encode()
         try:
             if self._file is None:
-                self._file = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._file, line.ljust(_SIZE - 1) + b"\n", 0)
+                self._file = self._made(_line(mark))
+            os.pwrite(self._file, _line(mark), 0)
             now = time.monotonic()
             if now - self._synced >= _SYNC_SECONDS:
                 os.fdatasync(self._file)
@@ -72,3 +97,8 @@ class Watermark:
                 os.fdatasync(self._file)
             os.close(self._file)
             self._file = None
+
+
+def _line(mark: Mark) -> bytes:
+    text = f"{mark.revision} {mark.total:016x}".encode()
+    return (text + f" {zlib.crc32(text):08x}".encode()).ljust(_SIZE - 1) + b"\n"

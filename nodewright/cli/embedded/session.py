@@ -16,6 +16,7 @@ from nodewright.apiserver.app.kubeconfig import CONTEXT
 from nodewright.apiserver.store import JournalError
 from nodewright.apiserver.values import ApiError
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
+from nodewright.cli.embedded.stamp import check_in
 from nodewright.cli.exits import CliError
 from nodewright.cli.moving.simulated import share_hosts_in
 from nodewright.cli.screen import say
@@ -214,6 +215,7 @@ async def session(desired: SessionOptions, stop: asyncio.Event) -> AsyncIterator
             _refuse_foreign(desired.kubeconfig)
         if desired.data_dir is not None:
             stack.enter_context(held(desired.data_dir))
+            check_in(desired.data_dir)
         plane = await _serve(stack, desired)
         running = Session(plane, await load_kubeconfig([plane.kubeconfig_path]), stop, desired)
         stack.push_async_callback(running.close)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from controllers.kernel.refs import SECRET, Key, Kind, Obj, Ref, mapping
+from controllers.kernel.refs import SECRET, Key, Kind, Obj, Ref, key_of, mapping
 from nodewright.cli.moving.graph import KINDS, Item
 
 SECRET_TYPE = "nodewright.dev/move"  # noqa: S105  (a type, no secret)
@@ -83,6 +83,16 @@ class Journal:
 
 def key_of_journal(cluster: Key) -> Key:
     return Key(cluster.namespace, f"{cluster.name}{_SUFFIX}")
+
+
+def clusters_of(secrets: Iterable[Obj]) -> list[Key]:
+    """Clusters of which a move has left a record among ``secrets``."""
+    found = []
+    for secret in secrets:
+        key = key_of(secret)
+        if secret.get("type") == SECRET_TYPE and key.name.endswith(_SUFFIX):
+            found.append(Key(key.namespace, key.name.removesuffix(_SUFFIX)))
+    return found
 
 
 def read(secret: Obj) -> Journal:

@@ -118,6 +118,7 @@ class Move:
         await self._may_begin()
         marks = (await self._source.mark(), await self._target.mark())
         journal = Journal(secrets.token_hex(6), self._cluster, *marks)
+        await self._target.save()  # its mark is known from here on
         await self._source.remember(journal)
         return journal
 
@@ -263,6 +264,7 @@ class Move:
         self._say("the source's objects are gone")
         for entry in reversed(journal.entries):
             await self._target.set_mark(entry.ref(self._cluster.namespace, at_target=True), None)
+        await self._target.save()
         await self._source.remember(journal.done())
         return hosts
 

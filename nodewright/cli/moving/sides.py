@@ -26,7 +26,7 @@ from nodewright.cli.exits import CliError
 from nodewright.cli.moving import journal
 from nodewright.cli.moving.graph import KINDS
 from nodewright.cli.moving.journal import DamagedJournalError, Journal, key_of_journal
-from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.client import ObjectClient
 from nodewright.runtime.kube.errors import ApiError
 
 _PAGE = 500
@@ -35,9 +35,12 @@ _PAGE = 500
 class Side:
     """``title``: for messages, ``the source`` or ``the target``."""
 
-    def __init__(self, client: KubeClient, title: str) -> None:
+    def __init__(self, client: ObjectClient, title: str) -> None:
         self.client = client
         self.title = title
+
+    async def save(self) -> None:
+        """Returns once all that was written here survives a power cut: of a cluster, at once."""
 
     async def mark(self) -> str:
         """Of this management cluster, as its hosts carry it. Raises CliError if it has none."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from api.names import BOOTSTRAP_SECRET_TYPE
 from controllers.kernel.refs import SECRET, Key, Obj
-from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.client import ObjectClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from providers.base.contract import Secrets
 from providers.base.errors import ErrorClass, ProviderError
@@ -18,7 +18,7 @@ HELD = 60.0
 """Seconds. Many hosts are made with the same user data."""
 
 
-def secrets_by(client: KubeClient) -> Callable[[str], Secrets]:
+def secrets_by(client: ObjectClient) -> Callable[[str], Secrets]:
     """A reader for each namespace."""
     return lambda namespace: NamespaceSecrets(client, namespace)
 
@@ -26,7 +26,7 @@ def secrets_by(client: KubeClient) -> Callable[[str], Secrets]:
 class NamespaceSecrets:
     """As ``providers.base.contract.Secrets``. Each is read by its name: no right to list Secrets is needed."""
 
-    def __init__(self, client: KubeClient, namespace: str) -> None:
+    def __init__(self, client: ObjectClient, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
         self._held: dict[str, tuple[float, Mapping[str, bytes]]] = {}

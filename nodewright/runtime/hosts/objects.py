@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.kernel.refs import Key, guessed_kind, ref_of
-from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.client import ObjectClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from providers.base.contract import Objects
 from providers.base.errors import ErrorClass, ProviderError
 
 
-def objects_by(client: KubeClient) -> Callable[[str], Objects]:
+def objects_by(client: ObjectClient) -> Callable[[str], Objects]:
     """A reader for each namespace."""
     return lambda namespace: NamespaceObjects(client, namespace)
 
@@ -20,7 +20,7 @@ def objects_by(client: KubeClient) -> Callable[[str], Objects]:
 class NamespaceObjects:
     """As ``providers.base.contract.Objects``. Nothing is cached: what is read is what is there."""
 
-    def __init__(self, client: KubeClient, namespace: str) -> None:
+    def __init__(self, client: ObjectClient, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
 

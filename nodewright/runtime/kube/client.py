@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from controllers.kernel.refs import EVENT, POD, Key, Kind, Obj, Ref
 from nodewright.runtime.kube.answers import (
@@ -39,6 +39,34 @@ class Page:
     """Bytes of memory that it takes, about."""
     remaining: int = 0
     """Objects behind this page; 0 if the server does not say."""
+
+
+class ObjectClient(Protocol):
+    """The verbs of `KubeClient` by which objects are copied, looked at and marked, wherever they lie."""
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]: ...
+
+    async def list_page(
+        self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
+    ) -> Page: ...
+
+    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
+
+    async def merge_patch(
+        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
+    ) -> dict[str, Any]: ...
+
+    async def patch_status(
+        self, target: Ref, status: Mapping[str, Any], resource_version: str = ""
+    ) -> dict[str, Any]: ...
+
+    async def delete(
+        self,
+        target: Ref,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+        resource_version: str = "",
+    ) -> dict[str, Any]: ...
 
 
 class KubeClient(Transport):
