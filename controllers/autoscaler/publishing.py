@@ -109,6 +109,8 @@ def read_decisions(text: str) -> list[Made]:
 def _sentences(decision: Decision) -> Iterator[str]:
     """One sentence for a reconcile: a burst of groups is one decision."""
     parts = [f"{group}: {counted(nodes, 'Node')} more" for group, nodes in decision.scale_up.added.items()]
+    if decision.consolidation.begins is not None:
+        parts.append(decision.consolidation.why)
     parts += [victim.why for victim in decision.scale_down.victims]
     if decision.frozen:
         parts.append(f"nothing is scaled: {decision.frozen}")
