@@ -16,7 +16,7 @@ from controllers.autoscaler.scale_up import Growth
 from controllers.autoscaler.scaledown.budgets import budgets_of
 from controllers.autoscaler.scaledown.eligibility import Context, eligible
 from controllers.autoscaler.scaledown.planner import question_of
-from controllers.scheduling.removal import Candidate, RemovalQuestion, hindered, plan_removal
+from controllers.scheduling.removal import Candidate, RemovalQuestion, Removed, hindered, plan_removal
 from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo
 
 _MOST_TARGETS = 20
@@ -40,11 +40,16 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One Node more of ``state`` for all of ``nodes``."""
+    """One Node more of ``state``, like ``new``, for all that are ``removed``, in this order."""
 
     state: GroupState
-    nodes: tuple[str, ...]
+    new: NodeInfo
+    removed: tuple[Removed, ...]
     gain: Gain
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted(each.node for each in self.removed)
 
 
 def best(context: Context, growth: Growth) -> Replacement | str:
@@ -55,10 +60,9 @@ def best(context: Context, growth: Growth) -> Replacement | str:
     found: list[Replacement] = []
     for state in _targets(context, growth):
         for names in _tries(context, state, sources):
-            nodes = _removable(context, state, names)
-            gain = gain_of(context, state, nodes) if nodes else None
-            if gain is not None:
-                found.append(Replacement(state, nodes, gain))
+            each = _tried(context, state, names)
+            if each is not None:
+                found.append(each)
     least = _least(context)
     good = [each for each in found if each.gain.share >= least and not _too_small(context, each)]
     if good:
@@ -73,20 +77,17 @@ def judged(context: Context, growth: Growth, *, state: GroupState, names: Sequen
     lacking = set(names) - set(_sources(context))
     if why or lacking:
         return why or f"Node {min(lacking)} may not go"
-    if set(_removable(context, state, names)) != set(names):
+    found = _tried(context, state, names)
+    if found is None or len(found.removed) < len(names):
         return "their pods would not all find a place"
-    gain = gain_of(context, state, names)
-    if gain is None or gain.share < _least(context):
-        return f"it would be {gain}" if gain is not None else "prices can't be compared"
-    found = Replacement(state, tuple(sorted(names)), gain)
-    return _too_small(context, found) or found
+    return _too_little(context, found.gain) or _too_small(context, found) or found
 
 
 def why_not_now(context: Context, state: GroupState, *, names: Sequence[str]) -> str:
     """Why not all of these could go, one after the other, now that the new Node is there; "" if they can."""
     gain = gain_of(context, state, names)
-    if gain is None or gain.share < _least(context):
-        return f"it would be {gain}" if gain is not None else "prices can't be compared"
+    if gain is None or (why := _too_little(context, gain)):
+        return why if gain is not None else "prices can't be compared"
     lacking = set(names) - set(_sources(context))
     if lacking:
         return f"Node {min(lacking)} may not go now"
@@ -110,6 +111,11 @@ def gain_of(context: Context, state: GroupState, names: Iterable[str]) -> Gain |
         return None
     total = sum(known, Fraction(0))
     return Gain(total - new, (total - new) / total) if total else Gain(Fraction(0), Fraction(0))
+
+
+def _too_little(context: Context, gain: Gain) -> str:
+    least = _least(context)
+    return f"it would save {float(gain.share):.0%}, less than {float(least):.0%}" if gain.share < least else ""
 
 
 def _least(context: Context) -> Fraction:
@@ -167,11 +173,11 @@ def _tries(context: Context, state: GroupState, sources: Sequence[str]) -> Itera
         yield dear[:_MOST_SOURCES]
 
 
-def _removable(context: Context, state: GroupState, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``names`` that could go, one after the other, beside one Node more of the group."""
+def _tried(context: Context, state: GroupState, names: Sequence[str]) -> Replacement | None:
+    """Those of ``names`` that could go, one after the other, beside one Node more of the group; None: there is none."""
     template, snapshot = state.template, context.projected.snapshot
     if template is None:
-        return ()
+        return None
     domain = next(iter(state.zone_order.after(state.unmade, 1)), "") if state.zone_order else ""
     node = state.zone_order.node(template, domain) if state.zone_order else template
     snapshot.fork()
@@ -183,7 +189,8 @@ def _removable(context: Context, state: GroupState, names: Sequence[str]) -> tup
         found = plan_removal(question, snapshot, context.pods_by_node).removed
     finally:
         snapshot.revert()
-    return tuple(removed.node for removed in found)
+    gain = gain_of(context, state, [removed.node for removed in found])
+    return Replacement(state, node, found, gain) if gain is not None else None
 
 
 def _patient(context: Context, names: Iterable[str]) -> RemovalQuestion:
@@ -198,11 +205,10 @@ def _candidates(context: Context, names: Iterable[str]) -> list[Candidate]:
 
 def _too_small(context: Context, found: Replacement) -> str:
     """The cluster must keep its least of cores and memory, or the old Nodes could not go in the end."""
-    limits, template = budgets_of(context), found.state.template
+    limits = budgets_of(context)
     nodes: list[NodeInfo] = [context.nodes[name] for name in found.nodes]
     spare: Mapping[str, int] = {CPU: limits.cores, MEMORY: limits.memory}
     for name, left in spare.items():
-        new = template.amount(name) if template is not None else 0
-        if sum(node.amount(name) for node in nodes) - new > left:
+        if sum(node.amount(name) for node in nodes) - found.new.amount(name) > left:
             return "the cluster would have less cores or memory than it must have"
     return ""

@@ -174,7 +174,7 @@ def cooldown_of(cluster: ClusterState, *, grows: bool) -> str:
     return ""
 
 
-def _candidate(context: Context, name: str, group: str = "") -> Candidate:
+def _candidate(context: Context, name: str, *, group: str = "") -> Candidate:
     """Nodes in whose place another has come go first, or others would take its room."""
     going = context.consolidating.going
     return Candidate(name, group, first=name in going, atomic_group=context.atomic_group(name))
@@ -232,7 +232,7 @@ def _within_budgets(context: Context, names: Iterable[str]) -> tuple[list[Victim
     """As many as may go at a time. Asked once more which can go together: with fewer candidates more pods stay put."""
     limits = budgets.budgets_of(context)
     chosen, staying = budgets.at_once(context, names, budgets=limits)
-    candidates = [_candidate(context, name, context.group_of(name).id) for name in chosen]
+    candidates = [_candidate(context, name, group=context.group_of(name).id) for name in chosen]
     possible = _simulate(context, candidates, most=limits.nodes)
     staying |= _kept(possible)
     units, over = budgets.crop(context, possible.removed, budgets=limits)
