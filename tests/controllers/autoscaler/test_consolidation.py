@@ -6,8 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from api import names
 from controllers.autoscaler.expanders import Choosing
+from controllers.autoscaler.explaining import explain_group, explain_node
 from controllers.autoscaler.memory import Memory, read, write
 from controllers.autoscaler.options import (
     AutoscalerOptions,
@@ -17,7 +20,11 @@ from controllers.autoscaler.options import (
     Window,
 )
 from controllers.autoscaler.prices import PriceTable
+from controllers.autoscaler.status import status_of
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, ref_of
 from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.test_explaining import told
+from tests.controllers.autoscaler.town import observed_of
 
 PATIENCE = timedelta(minutes=15)
 WAIT = timedelta(minutes=1)
@@ -151,3 +158,105 @@ def test_an_annotation_of_which_nothing_is_remembered_is_taken_away_and_no_node_
     fleet.round()
     assert names.CONSOLIDATION_ANNOTATION not in fleet.deployments["cheap"]["metadata"]["annotations"]
     assert (fleet.size("dear"), fleet.size("cheap")) == (2, 0)
+
+
+def test_a_forgotten_one_keeps_its_new_node_until_nobody_needs_it() -> None:
+    fleet = fleet_of()
+    fleet.round(after=WAIT)
+    fleet.round(after=WAIT)
+    fleet.settle()
+    fleet.text = ""
+    fleet.round(after=timedelta(0))
+    assert fleet.size("dear") == 2, "nothing goes by what a group says of itself"
+    assert lived(fleet)[-1]["dear"] + lived(fleet)[-1]["cheap"] <= 2
+
+
+KEPT = ("annotation", "pod", "budget", "minimum", "nobody's")
+
+
+@pytest.mark.parametrize("by", KEPT)
+def test_what_keeps_a_node_from_going_keeps_it_from_being_replaced(by: str) -> None:
+    fleet = fleet_of(1, prices={DEAR: 9.0, CHEAP: 1.0})
+    (name,) = fleet.nodes
+    if by == "annotation":
+        fleet.nodes[name]["metadata"]["annotations"][names.SCALE_DOWN_DISABLED_ANNOTATION] = "true"
+    elif by == "pod":
+        fleet.pods["p-0"]["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    elif by == "budget":
+        fleet.others["budgets"] = [pdb(0)]
+        fleet.pods["p-0"]["metadata"]["labels"] = {"app": "web"}
+    elif by == "minimum":
+        fleet.deployments["dear"]["metadata"]["annotations"][names.AUTOSCALER_MIN_ANNOTATION] = "1"
+    else:
+        fleet.machines[name]["metadata"]["ownerReferences"] = []
+    assert lived(fleet, 4)[-1] == {"dear": 1, "cheap": 0} or by == "nobody's"
+    assert name in fleet.nodes
+    assert fleet.size("cheap") == 0
+
+
+def pdb(allowed: int) -> dict[str, Any]:
+    meta = {"namespace": "default", "name": "web"}
+    spec = {"selector": {"matchLabels": {"app": "web"}}}
+    return {"metadata": meta, "spec": spec, "status": {"disruptionsAllowed": allowed}}
+
+
+def test_pods_of_one_budget_on_several_nodes_move_one_after_the_other() -> None:
+    fleet = fleet_of()
+    fleet.options = replace(fleet.options, shrink=replace(QUICK, parallel_drains=5))
+    fleet.others["budgets"] = [pdb(1)]
+    for pod in fleet.pods.values():
+        pod["metadata"]["labels"] = {"app": "web"}
+    sizes = [each["dear"] for each in lived(fleet)]
+    assert sizes[-3:] == [0, 0, 0]
+    assert 1 in sizes, "the budget lets one pod go at a time"
+
+
+def test_with_consolidation_a_node_goes_however_much_of_it_is_used_if_its_pods_fit_elsewhere() -> None:
+    """Three Nodes with 2.5 of 4 cores asked for, in pods of half a core: two of them and a half are enough."""
+    fleet = fleet_of(0, prices={})
+    fleet.deployments["dear"]["spec"]["replicas"] = 3
+    for _ in range(3):
+        node = fleet.join(fleet.machine("dear"))["metadata"]["name"]
+        for index in range(5):
+            fleet.pod(f"{node}-{index}", "0.5", node=node)
+    usual = fleet.options
+    fleet.options = replace(usual, consolidation=ConsolidationOptions())
+    assert lived(fleet, 4)[-1]["dear"] == 3
+    fleet.options = usual
+    assert lived(fleet, 4)[-1]["dear"] == 2
+
+
+def test_a_group_is_made_for_it_of_a_class_that_is_offered() -> None:
+    fleet = fleet_of(1, prices={})
+    growth = replace(fleet.options.growth, own_groups=2)
+    fleet.options = replace(fleet.options, growth=growth)
+    fleet.offer("tiny", cpu="3", memory="2Gi")
+    sizes = lived(fleet)
+    (own,) = [name for name in sizes[-1] if name.startswith("tiny-")]
+    assert sizes[-1] == {"dear": 0, "cheap": 0, own: 1}
+
+
+def test_pods_that_came_meanwhile_have_the_room_and_the_old_nodes_stay() -> None:
+    fleet = fleet_of()
+    fleet.round(after=WAIT)
+    fleet.round(after=WAIT)
+    fleet.pod("late", "6")
+    for _ in range(8):
+        fleet.settle()
+        fleet.round(after=timedelta(minutes=5))
+        assert all(pod["spec"]["nodeName"] for pod in fleet.pods.values())
+    assert (fleet.size("dear"), fleet.size("cheap")) == (2, 1)
+    assert names.CONSOLIDATION_ANNOTATION not in fleet.deployments["cheap"]["metadata"]["annotations"]
+
+
+def test_explain_says_what_is_replaced_by_what_and_the_status_counts_it() -> None:
+    fleet = fleet_of()
+    assert "is to be replaced: 1 Node of MachineDeployment/ns/cheap in place of" in told(
+        explain_node(observed_of(fleet), "dear-1")
+    )
+    fleet.round(after=WAIT)
+    said = told(explain_group(observed_of(fleet), ref_of(MACHINE_DEPLOYMENT, fleet.deployments["cheap"])))
+    assert "grows by 1 Node" in said
+    assert "50% cheaper" in said
+    groups = status_of(fleet.observed(), fleet.decide())["nodeGroups"]
+    assert {each["name"]: each["health"]["cloudProviderTarget"] for each in groups}[CHEAP] == 1

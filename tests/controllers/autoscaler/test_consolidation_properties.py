@@ -146,7 +146,7 @@ def test_every_step_of_a_consolidation_leaves_all_pods_a_place(cluster: ClusterS
 
 @pytest.mark.slow
 @given(clusters())
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 def test_consolidations_hold_in_very_many_clusters(cluster: ClusterState) -> None:
     assume(check(cluster))
 
