@@ -122,12 +122,12 @@ def under_way(cluster: ClusterState, projected: ProjectedCluster) -> Consolidati
     record, closed = cluster.memory.consolidation, why_closed(cluster)
     rest = _still(cluster.memory.consolidation_rest, cluster)
     base = Consolidation(record=record, rest=rest, consolidating=Consolidating(any_use=not closed), why=closed)
-    strays = frozenset(
+    unmatched = frozenset(
         state.id
         for state in cluster.groups
         if state.group.consolidation and (record is None or not _is_for(record, state))
     )
-    base = replace(base, ended=strays)
+    base = replace(base, ended=unmatched)
     if record is None or record.begun is None:
         return base
     state = next((each for each in cluster.groups if _is_for(record, each)), None)

@@ -208,9 +208,8 @@ class _Planner:
         group, size = atomic_group[0].group, len(atomic_group)
         moving: dict[str, list[PodInfo]] = {}
         for candidate in atomic_group:
-            found = self._hindrance(candidate, removed, size)
-            if found is None:
-                found = _moving(candidate.name, self._pods_by_node, verdicts=self._verdicts)
+            found: list[PodInfo] | Kept | None = self._hindrance(candidate, removed, size)
+            found = found or _moving(candidate.name, self._pods_by_node, verdicts=self._verdicts)
             if isinstance(found, Kept):
                 return found
             moving[candidate.name] = found
