@@ -8,7 +8,8 @@
    new Machine goes again, in the write that takes the annotation away.
 
 What is written on a group proves nothing: which Machines go stands in the autoscaler's own ConfigMap, and each is
-judged anew before it goes.
+judged anew before it goes. Switched off, one that is under way is forgotten, and its new Node is one like any other;
+nothing is written on groups then, since the right to do so may be gone.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ NONE = Consolidation()
 def why_closed(cluster: ClusterState) -> str:
     """Why no Node may go for a consolidation now; "" if some may."""
     options = cluster.options
-    if not options.consolidation.enabled or not options.shrink.enabled:
-        return "consolidation is off"
+    if not options.shrink.enabled:
+        return "scale-down is off"
     windows = options.consolidation.windows
     if windows and not any(_is_open(window, cluster) for window in windows):
         return "no window for consolidation is open"
@@ -254,8 +255,6 @@ def proposed(
 
 
 def _why_busy(base: Consolidation, cluster: ClusterState, *, projected: ProjectedCluster, scale_down: ScaleDown) -> str:
-    if base.ended:
-        return "an earlier consolidation is being tidied away"
     if base.rest is not None and base.rest.is_on(cluster.now):
         return f"it rests until {format_time(base.rest.until)}: {base.rest.why}"
     if scale_down.cooldown:

@@ -73,7 +73,7 @@ def decide(cluster: ClusterState) -> Decision:
         projected = replace(projected, buffered=booked(buffers))
     gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
     grows = bool(scale_up.added)
-    consolidates = _consolidates(cluster)
+    consolidates = cluster.options.consolidation.enabled
     consolidation = under_way(cluster, projected) if consolidates else NONE
     returned = (*gangs.returned, *consolidation.returned)
     scale_down = plan_scale_down(
@@ -100,12 +100,6 @@ def decide(cluster: ClusterState) -> Decision:
     )
     decision = replace(decision, changes=_changes(cluster, decision))
     return replace(decision, steps=_steps(cluster, decision))
-
-
-def _consolidates(cluster: ClusterState) -> bool:
-    """Or did: it may be switched off while a consolidation is under way."""
-    is_on = cluster.options.consolidation.enabled or cluster.memory.consolidation is not None
-    return is_on or any(state.group.consolidation for state in cluster.groups)
 
 
 def _grown(

@@ -262,3 +262,24 @@ def test_explain_says_what_is_replaced_by_what_and_the_status_counts_it() -> Non
     assert "50% cheaper" in said
     groups = status_of(fleet.observed(), fleet.decide())["nodeGroups"]
     assert {each["name"]: each["health"]["cloudProviderTarget"] for each in groups}[CHEAP] == 1
+
+
+def test_switched_off_one_that_is_under_way_is_forgotten_and_nothing_is_written_on_groups() -> None:
+    fleet = fleet_of()
+    fleet.round(after=WAIT)
+    fleet.round(after=WAIT)
+    fleet.options = replace(fleet.options, consolidation=ConsolidationOptions())
+    decision = fleet.round()
+    assert decision.memory.consolidation is None
+    assert not decision.steps
+    assert lived(fleet, 5)[-1]["cheap"] + fleet.size("dear") == 2
+
+
+def test_a_tenant_who_writes_the_annotation_again_and_again_keeps_nobody_from_consolidating() -> None:
+    fleet = fleet_of()
+    fleet.group("theirs")
+    for _ in range(9):
+        fleet.deployments["theirs"]["metadata"]["annotations"][names.CONSOLIDATION_ANNOTATION] = "made-up"
+        fleet.round(after=WAIT)
+        fleet.settle()
+    assert (fleet.size("dear"), fleet.size("cheap"), fleet.size("theirs")) == (0, 1, 0)
