@@ -67,6 +67,8 @@ def read_options(text: str) -> AutoscalerOptions | None:
         given = {_key(each["group"]): Bounds(int(each["min"]), int(each["max"])) for each in discovery["given"]}
         options = _adapter.validate_python({**found, "discovery": {**discovery, "given": {}}})
         checked(options.growth.choosing.names)
+        if not 0 < options.consolidation.least_gain <= 1:
+            raise ValueError("consolidation.least_gain")
     except (ValueError, TypeError, KeyError, RecursionError, ValidationError):
         return None
     return replace(options, discovery=Discovery(given, options.discovery.filters))
