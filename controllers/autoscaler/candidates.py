@@ -23,7 +23,7 @@ from controllers.kernel.wording import counted
 from controllers.scaling.creation import make, unmake
 from controllers.scaling.node_group import Bounds, NodeGroup
 from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.shapes import Demand
+from controllers.scheduling.shapes import Demand, PodKind
 from providers.base.contract import Shape
 
 POOL_LABEL = names.AUTOPROVISIONED_LABEL
@@ -62,24 +62,29 @@ def with_candidates(
     classes = tuple(offered)
     kinds = [pod.kind for pod in cluster.workload.pending]
     kinds += [shape.kind for request in cluster.requests for shape, _ in request.left]
-    demands = list(dict.fromkeys(kind.demand for kind in dict.fromkeys(kinds)))
+    there = [pod.kind for pod in cluster.workload.pods] if cluster.options.consolidation.enabled else []
     groups = tuple(
         replace(state, making=Making(made[state.group.ref.uid])) if state.group.ref.uid in made else state
         for state in cluster.groups
     )
-    found = [
-        _state(each, variant, cluster)
-        for each in classes
-        for variant in variants(each, demands)
-    ]  # fmt: skip
     return replace(
         cluster,
         groups=groups,
         own=OwnGroups(
-            candidates=tuple(state for state in found if state.group.ref.key not in taken),
+            candidates=_asked_for(kinds, classes, cluster=cluster, taken=taken),
+            in_place=_asked_for(there, classes, cluster=cluster, taken=taken),
             class_limits={each.key: each.offer.max_nodes for each in classes},
         ),
     )
+
+
+def _asked_for(
+    kinds: Iterable[PodKind], classes: Iterable[OfferedClass], *, cluster: ClusterState, taken: Container[Key]
+) -> tuple[GroupState, ...]:
+    """Groups that could be made and are not there, as pods of these kinds ask for them."""
+    demands = list(dict.fromkeys(kind.demand for kind in dict.fromkeys(kinds)))
+    found = (_state(each, variant, cluster) for each in classes for variant in variants(each, demands))
+    return tuple(state for state in found if state.group.ref.key not in taken)
 
 
 def variants(offered: OfferedClass, demands: Iterable[Demand]) -> list[Variant]:

@@ -142,11 +142,12 @@ class Faults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnGroups:
-    """``candidates``: groups that could be made; ``class_limits``: MachineClass → Nodes that all groups which are made
-    of it may have together.
+    """``candidates``: groups that could be made, for pending pods; ``in_place``: in place of Nodes that are there.
+    ``class_limits``: MachineClass → Nodes that all groups which are made of it may have together.
     """
 
     candidates: tuple[GroupState, ...] = ()
+    in_place: tuple[GroupState, ...] = ()
     class_limits: Mapping[Key, int] = field(default_factory=dict)
 
 

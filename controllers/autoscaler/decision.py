@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controllers.autoscaler.buffer_growth import BufferOutcome
+from controllers.autoscaler.consolidation import NONE, Consolidation
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.scale_up import ScaleUp
 from controllers.autoscaler.scaledown.planner import ScaleDown
@@ -26,3 +27,4 @@ class Decision:
     buffers: tuple[BufferOutcome, ...] = ()
     steps: tuple[Step, ...] = ()
     frozen: str = ""
+    consolidation: Consolidation = NONE

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from controllers.autoscaler.cluster_state import GroupState, is_unschedulable
+from controllers.autoscaler.consolidation import names_of
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import unprovisionable, upcoming
 from controllers.autoscaler.observe import Observed
@@ -153,6 +154,9 @@ def _changes(observed: Observed, decision: Decision, state: GroupState) -> tuple
 
 def _growth(observed: Observed, decision: Decision, *, state: GroupState) -> Answer:
     added = decision.scale_up.added.get(state.id)
+    begins = decision.consolidation.begins
+    if begins is not None and begins.id == state.id:
+        return Answer(f"grows by {counted((added or 0) + 1, 'Node')}", (Answer(decision.consolidation.why),))
     problem = problems_of(observed, decision).get(state.group.ref)
     if added:
         return Answer(f"grows by {counted(added, 'Node')}")
@@ -183,6 +187,14 @@ def _shrinking(decision: Decision, state: GroupState) -> Answer:
     )
 
 
+def _consolidated(observed: Observed, decision: Decision, *, name: str) -> Iterator[Answer]:
+    """Whether one new Node is to take its place, or why none does."""
+    consolidation = decision.consolidation
+    if consolidation.why and observed.cluster.options.consolidation.enabled:
+        is_old = name in names_of(consolidation, observed.cluster)
+        yield Answer(f"{'is to be replaced' if is_old else 'is not replaced by a cheaper one'}: {consolidation.why}")
+
+
 def _fate(observed: Observed, decision: Decision, *, name: str) -> tuple[Answer, ...]:
     if decision.frozen:
         return (Answer(f"nothing is scaled: {decision.frozen}"),)
@@ -198,6 +210,7 @@ def _fate(observed: Observed, decision: Decision, *, name: str) -> tuple[Answer,
         found.append(Answer(f"stays: {stays.reason}: {stays.why}"))
     if shrinking.cooldown:
         found.append(Answer(f"no Node goes now: {shrinking.cooldown}"))
+    found += _consolidated(observed, decision, name=name)
     if name not in {node.name for node in observed.cluster.workload.nodes} and not found:
         found.append(Answer("stays: it is not Ready, or it is going already"))
     return tuple(found)

@@ -26,10 +26,11 @@ from controllers.autoscaler.cluster_state import (
 )
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.options import AutoscalerOptions
+from controllers.autoscaler.options import AutoscalerOptions, ConsolidationOptions
 from controllers.kernel.conditions import format_time
 from controllers.kernel.node_owner import owner_uid
 from controllers.kernel.refs import MACHINE_SET, Obj, annotations_of, spec_of
+from controllers.scaling.discovery import Discovery
 from providers.base.contract import Shape
 from providers.base.errors import ErrorClass
 
@@ -126,7 +127,8 @@ def cluster_of(looked: Looked) -> ClusterState:
         known[name] = group
         if group.template is not None:
             shapes[name] = group.template
-    options = replace(looked.options, discovery=type(looked.options.discovery)())
+    decided_by = replace(looked.options, consolidation=ConsolidationOptions())
+    options = replace(decided_by, discovery=Discovery())
     cluster = read_cluster(
         Objects(groups=GroupObjects(machine_sets=sets, machines=machines, shapes=shapes), workload=looked.workload),
         now=looked.now,
@@ -139,7 +141,7 @@ def cluster_of(looked: Looked) -> ClusterState:
         group = known[state.id]
         problem = group.problem if state.template is None and group.template is None else state.problem
         states.append(replace(state, group=replace(state.group, name=group.id), problem=problem))
-    return replace(cluster, options=looked.options, groups=tuple(states))
+    return replace(cluster, options=decided_by, groups=tuple(states))
 
 
 def calls_of(looked: Looked, decision: Decision) -> Calls:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from controllers.autoscaler.backoff import Backoff
 from controllers.kernel.conditions import format_time, parse_time
+from controllers.kernel.digest import digest
 
 T = TypeVar("T")
 
@@ -35,6 +36,23 @@ class GangRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsolidationRecord:
+    """One Node more of ``group`` is to take the place of ``machines`` (uid → namespace and name), which has been seen
+    as a gain since ``since``. ``begun``: when the group grew for it; None: not yet.
+    """
+
+    group: str
+    machines: Mapping[str, str]
+    since: datetime
+    begun: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """What the group says while it has a Node more for it."""
+        return digest([self.group, sorted(self.machines)], 16)
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """``unneeded``: Node → since when nobody needs it. ``grown``: what was added, for the rate and the delays."""
 
@@ -43,6 +61,8 @@ class Memory:
     grown: tuple[Addition, ...] = ()
     shrunk_at: datetime | None = None
     gangs: Mapping[str, GangRecord] = field(default_factory=dict)
+    consolidation: ConsolidationRecord | None = None
+    consolidation_rest: Backoff | None = None
 
     @property
     def grown_at(self) -> datetime | None:
@@ -65,6 +85,8 @@ def write(memory: Memory) -> str:
             "grown": [{"at": format_time(each.at), "nodes": each.nodes} for each in memory.grown],
             "shrunkAt": format_time(memory.shrunk_at) if memory.shrunk_at else None,
             **({"gangs": {name: _gang(record) for name, record in memory.gangs.items()}} if memory.gangs else {}),
+            **({"consolidation": _consolidation(memory.consolidation)} if memory.consolidation else {}),
+            **({"consolidationRest": _rest(memory.consolidation_rest)} if memory.consolidation_rest else {}),
         },
         sort_keys=True,
     )
@@ -84,6 +106,8 @@ def read(text: str) -> Memory:
         grown=tuple(_kept(_list(found.get("grown")), lambda each: Addition(_time(each["at"]), int(each["nodes"])))),
         shrunk_at=next(_kept([found.get("shrunkAt")], _time), None),
         gangs=dict(_kept(_items(found.get("gangs")), lambda each: (each[0], _gang_record(each[1])))),
+        consolidation=next(_kept([found.get("consolidation")], _consolidation_record), None),
+        consolidation_rest=next(_kept([found.get("consolidationRest")], _backoff), None),
     )
 
 
@@ -110,6 +134,21 @@ def _gang_record(found: Any) -> GangRecord:
     since = _time(found["since"]) if found.get("since") else None
     rest = _backoff(found["rest"]) if found.get("rest") else None
     return GangRecord(str(found["uid"]), groups, since, rest)
+
+
+def _consolidation(record: ConsolidationRecord) -> dict[str, Any]:
+    return {
+        "group": record.group,
+        "machines": dict(record.machines),
+        "since": format_time(record.since),
+        "begun": format_time(record.begun) if record.begun else None,
+    }
+
+
+def _consolidation_record(found: Any) -> ConsolidationRecord:
+    machines = {str(uid): str(key) for uid, key in _items(found["machines"])}
+    begun = _time(found["begun"]) if found.get("begun") else None
+    return ConsolidationRecord(str(found["group"]), machines, _time(found["since"]), begun)
 
 
 def _kept(found: Iterable[Any], parse: Callable[[Any], T]) -> Iterator[T]:

@@ -102,7 +102,8 @@ def _of_groups(observed: Observed, decision: Decision) -> Iterator[Sample]:
 
 def _of_changes(observed: Observed, decision: Decision) -> Iterator[Sample]:
     """What is added to the totals if all of it succeeds."""
-    added = sum(decision.scale_up.added.values())
+    consolidation = decision.consolidation
+    added = sum(decision.scale_up.added.values()) + (consolidation.begins is not None)
     if added:
         yield Sample(_ADDED, added)
     gone = Counter(
@@ -111,7 +112,8 @@ def _of_changes(observed: Observed, decision: Decision) -> Iterator[Sample]:
     for reason, nodes in gone.items():
         yield Sample(_REMOVED, nodes, (reason,))
     if observed.cluster.options.growth.own_groups:
-        yield Sample(_MADE, len(to_create(observed.cluster, decision.scale_up.added)), (_OWN,))
+        created = len(to_create(observed.cluster, decision.scale_up.added)) + len(consolidation.created())
+        yield Sample(_MADE, created, (_OWN,))
         yield Sample(_UNMADE, len(to_delete(observed.cluster, decision.changes)), (_OWN,))
     before = observed.cluster.memory.backoffs
     for name, rest in decision.memory.backoffs.items():

@@ -355,7 +355,8 @@ def _configured(options: AutoscalerOptions, view: View) -> tuple[AutoscalerOptio
         ("price", names.AUTOSCALER_PRICES, _with_prices),
     ):
         key = Key(options.namespace, name)
-        config = view.get(CONFIG_MAP, key) if expander in choosing.names else None
+        compares = expander == "price" and options.consolidation.enabled
+        config = view.get(CONFIG_MAP, key) if compares or expander in choosing.names else None
         if config is not None:
             choosing, problem = read(choosing, config)
         else:

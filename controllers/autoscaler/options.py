@@ -80,6 +80,25 @@ class ShrinkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """From each strike of ``schedule`` (cron with five fields, UTC) for ``duration``."""
+
+    schedule: str
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationOptions:
+    """``least_gain``: share of what the old Nodes cost that has to be saved. ``windows``: when old Nodes may go for it;
+    none: always.
+    """
+
+    enabled: bool = False
+    least_gain: float = 0.15
+    windows: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HealthOptions:
     """More unready Nodes than ``ok_unready`` and than the share ``most_unready``: nothing is scaled.
 
@@ -107,6 +126,7 @@ class AutoscalerOptions:
     namespace: str = "kube-system"
     provisioning_requests: bool = False
     cluster: Key | None = None
+    consolidation: ConsolidationOptions = field(default_factory=ConsolidationOptions)
 
     @property
     def memory_key(self) -> Key:

@@ -10,7 +10,8 @@ from controllers.autoscaler import memory
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.buffer_growth import BufferOutcome, added, booked, grow_for_buffers
 from controllers.autoscaler.candidates import to_create, to_delete
-from controllers.autoscaler.cluster_state import ClusterState
+from controllers.autoscaler.cluster_state import ClusterState, GroupState
+from controllers.autoscaler.consolidation import NONE, proposed, under_way
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
@@ -22,7 +23,7 @@ from controllers.autoscaler.projected import ProjectedCluster, project
 from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
 from controllers.autoscaler.scale_up import MOST_EXPLAINED, Growth, ScaleUp
 from controllers.autoscaler.scaledown import actuation
-from controllers.autoscaler.scaledown.planner import ScaleDown, plan_scale_down
+from controllers.autoscaler.scaledown.planner import plan_scale_down
 from controllers.kernel.actions import Action, Create, Delete, Event
 from controllers.kernel.plan import Plan, Step, Wait, steps
 from controllers.kernel.refs import LEASE, MACHINE_CLASS, Key, Ref
@@ -71,22 +72,34 @@ def decide(cluster: ClusterState) -> Decision:
     if buffers:
         projected = replace(projected, buffered=booked(buffers))
     gangs = outcome(cluster, projected, grown=scale_up.for_gangs) if cluster.workload.gangs else GangOutcome()
-    scale_down = plan_scale_down(cluster, projected, grows=bool(scale_up.added), returned=gangs.returned)
+    grows = bool(scale_up.added)
+    consolidates = cluster.options.consolidation.enabled
+    consolidation = under_way(cluster, projected) if consolidates else NONE
+    returned = (*gangs.returned, *consolidation.returned)
+    scale_down = plan_scale_down(
+        cluster, projected, grows=grows, returned=returned, consolidating=consolidation.consolidating
+    )
+    if consolidates:
+        growth = Growth(cluster, projected, backoffs)
+        consolidation = proposed(consolidation, cluster, projected=projected, scale_down=scale_down, growth=growth)
     left = any(victim.node for victim in scale_down.victims)
-    return Decision(
+    decision = Decision(
         memory=Memory(
             unneeded=scale_down.unneeded,
             backoffs=backoffs,
-            grown=_additions(cluster, scale_up),
+            grown=_additions(cluster, sum(scale_up.added.values()) + (consolidation.begins is not None)),
             shrunk_at=cluster.now if left else before.shrunk_at,
             gangs=gangs.records,
+            consolidation=consolidation.record,
+            consolidation_rest=consolidation.rest,
         ),
         scale_up=scale_up,
         scale_down=scale_down,
         buffers=buffers,
-        changes=_changes(cluster, scale_up, scale_down=scale_down),
-        steps=_steps(cluster, scale_up, scale_down=scale_down, for_buffers=added(buffers) if buffers else {}),
+        consolidation=consolidation,
     )
+    decision = replace(decision, changes=_changes(cluster, decision))
+    return replace(decision, steps=_steps(cluster, decision))
 
 
 def _grown(
@@ -105,60 +118,63 @@ def _grown(
     return growth.result(MOST_EXPLAINED), outcomes
 
 
-def _additions(cluster: ClusterState, scale_up: ScaleUp) -> tuple[Addition, ...]:
+def _additions(cluster: ClusterState, nodes: int) -> tuple[Addition, ...]:
     """What the rate and the delays still look at."""
     reach = max(cluster.options.growth.window, cluster.options.shrink.delay_after_add)
     kept = tuple(each for each in cluster.memory.grown if cluster.now - each.at <= reach)
-    nodes = sum(scale_up.added.values())
     return (*kept, Addition(cluster.now, nodes)) if nodes else kept
 
 
-def _changes(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> dict[str, int]:
+def _changes(cluster: ClusterState, decision: Decision) -> dict[str, int]:
     """2 Nodes more for pods and 3 Machines given up in one group: -1."""
-    fewer = actuation.fewer(scale_down)
-    return {state.id: scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.all_groups}
+    fewer, begins = actuation.fewer(decision.scale_down), decision.consolidation.begins
+    found = {state.id: decision.scale_up.added.get(state.id, 0) - fewer[state.id] for state in cluster.all_groups}
+    return found if begins is None else {**found, begins.id: found.get(begins.id, 0) + 1}
 
 
-def _steps(
-    cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown, for_buffers: Mapping[str, int]
-) -> tuple[Step, ...]:
+def _steps(cluster: ClusterState, decision: Decision) -> tuple[Step, ...]:
     return Scaling(
         scaler=Scaler.AUTOSCALER,
-        going=actuation.marked(scale_down),
-        staying=actuation.unmarked(scale_down),
-        sizes=_sizes(cluster, scale_up, scale_down=scale_down, for_buffers=for_buffers),
-        groups=_own_groups(cluster, scale_up, scale_down=scale_down),
-    ).steps([*_scale_up_events(cluster, scale_up), *actuation.events(scale_down)])
+        going=actuation.marked(decision.scale_down),
+        staying=actuation.unmarked(decision.scale_down),
+        sizes=_sizes(cluster, decision),
+        groups=_own_groups(cluster, decision),
+    ).steps([*_scale_up_events(cluster, decision), *actuation.events(decision.scale_down)])
 
 
-def _own_groups(cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown) -> list[Create | Delete]:
+def _own_groups(cluster: ClusterState, decision: Decision) -> list[Create | Delete]:
     """MachineDeployments that are made, and those of its own making that are not needed any more."""
     if not cluster.options.growth.own_groups:
         return []
-    changes = _changes(cluster, scale_up, scale_down=scale_down)
-    return [*to_create(cluster, scale_up.added), *to_delete(cluster, changes)]
+    created = to_create(cluster, decision.scale_up.added)
+    return [*created, *decision.consolidation.created(), *to_delete(cluster, decision.changes)]
 
 
-def _sizes(
-    cluster: ClusterState, scale_up: ScaleUp, *, scale_down: ScaleDown, for_buffers: Mapping[str, int]
-) -> list[Resize]:
-    """One for each group that gets another size."""
-    fewer = actuation.fewer(scale_down)
+def _sizes(cluster: ClusterState, decision: Decision) -> list[Resize]:
+    """One for each group that gets another size, or whose part in a consolidation begins or ends."""
+    fewer, consolidation = actuation.fewer(decision.scale_down), decision.consolidation
+    for_buffers = added(decision.buffers) if decision.buffers else {}
     found: list[Resize] = []
     for state in cluster.groups:
-        more, less = scale_up.added.get(state.id, 0), fewer[state.id]
-        if more == less:
+        more, less = decision.scale_up.added.get(state.id, 0), fewer[state.id]
+        begins = consolidation.begins is not None and consolidation.begins.id == state.id
+        record = consolidation.annotations(state) if begins or consolidation.ended else {}
+        if more + begins == less and not record:
             continue
         kept = for_buffers.get(state.id, 0)
         sentences = [f"{counted(more - kept, 'Node')} more for pods that find no place"] if more > kept else []
         sentences += [f"{counted(kept, 'Node')} more for CapacityBuffers"] if kept else []
+        sentences += [consolidation.why] if record else []
         sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
-        size = state.group.replicas + more - less
-        found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences)))
+        size = state.group.replicas + more + begins - less
+        found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences), record=record))
     return found
 
 
-def _scale_up_events(cluster: ClusterState, scale_up: ScaleUp) -> Iterator[Event]:
+def _scale_up_events(cluster: ClusterState, decision: Decision) -> Iterator[Event]:
+    scale_up, begins = decision.scale_up, decision.consolidation.begins
+    if begins is not None:
+        yield from _consolidation_events(begins, decision.consolidation.why)
     groups = {state.id: state.group for state in cluster.all_groups}
     for state in cluster.own.candidates:
         if state.id in scale_up.added and state.making is not None:
@@ -171,6 +187,16 @@ def _scale_up_events(cluster: ClusterState, scale_up: ScaleUp) -> Iterator[Event
     helped = [(each.group, pod) for each in scale_up.helped for pod in each.pods]
     for name, pod in helped[:MOST_EVENTS]:
         yield Event(ref_of_pod(pod), "Normal", "TriggeredScaleUp", f"new Nodes of {name} will take it")
+
+
+def _consolidation_events(state: GroupState, why: str) -> Iterator[Event]:
+    if state.making is not None and state.is_new:
+        made = f"MachineDeployment {state.group.ref.key} was made of it: {why}"
+        yield Event(Ref(MACHINE_CLASS, state.making.machine_class), "Normal", "CreatedNodeGroup", made)
+        return
+    before = state.group.replicas
+    text = f"{state.id} goes from {before} to {before + 1} (maximum {state.group.bounds.max_size}): {why}"
+    yield Event(state.group.ref, "Normal", "ScaledUpGroup", text)
 
 
 def _warned(observed: Observed) -> list[Action]:

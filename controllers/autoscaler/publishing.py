@@ -67,6 +67,8 @@ def read_options(text: str) -> AutoscalerOptions | None:
         given = {_key(each["group"]): Bounds(int(each["min"]), int(each["max"])) for each in discovery["given"]}
         options = _adapter.validate_python({**found, "discovery": {**discovery, "given": {}}})
         checked(options.growth.choosing.names)
+        if not 0 < options.consolidation.least_gain <= 1:
+            raise ValueError("consolidation.least_gain")
     except (ValueError, TypeError, KeyError, RecursionError, ValidationError):
         return None
     return replace(options, discovery=Discovery(given, options.discovery.filters))
@@ -109,6 +111,8 @@ def read_decisions(text: str) -> list[Made]:
 def _sentences(decision: Decision) -> Iterator[str]:
     """One sentence for a reconcile: a burst of groups is one decision."""
     parts = [f"{group}: {counted(nodes, 'Node')} more" for group, nodes in decision.scale_up.added.items()]
+    if decision.consolidation.begins is not None:
+        parts.append(decision.consolidation.why)
     parts += [victim.why for victim in decision.scale_down.victims]
     if decision.frozen:
         parts.append(f"nothing is scaled: {decision.frozen}")

@@ -112,7 +112,7 @@ class Growth:
         self._projected = projected
         self._resting = resting
         self._allowance = ResourceLimits(cluster, projected)
-        self._groups = {state.id: state.group for state in cluster.all_groups}
+        self._groups = {state.id: state.group for state in (*cluster.all_groups, *cluster.own.in_place)}
         self._states = {state.id: state for state in cluster.all_groups}
         self._own_states = [state for state in cluster.all_groups if state.making is not None]
         self.left: dict[PodClass, list[PodInfo]] = {}
@@ -272,6 +272,14 @@ class Growth:
         if not group.headroom:
             return f"it has its maximum of {group.bounds.max_size} Nodes"
         return self._own_limits(state)
+
+    def refusal(self, state: GroupState) -> str:
+        """Why the group may not get one Node more, whether or not that would help; "" if it may."""
+        why = self._hindrance(state)
+        if why or state.template is None:
+            return why
+        allowed, limit = self._allowance.nodes(state.template)
+        return "" if allowed else limit
 
     def _own_limits(self, state: GroupState) -> str:
         """Why no more Nodes of its MachineClass, or no more groups, are made; "" for groups of people."""

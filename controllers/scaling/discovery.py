@@ -142,7 +142,13 @@ def _judge(kind: Kind, body: Obj, *, discovery: Discovery) -> NodeGroup | BadGro
     replicas: Any = spec_of(body).get("replicas", 1)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         return BadGroup(ref=ref, field="spec.replicas", message=f"{replicas!r} is no number of replicas")
-    return NodeGroup(ref=ref, bounds=bounds, replicas=replicas, resource_version=resource_version_of(body))
+    return NodeGroup(
+        ref=ref,
+        bounds=bounds,
+        replicas=replicas,
+        resource_version=resource_version_of(body),
+        consolidation=annotations_of(body).get(names.CONSOLIDATION_ANNOTATION, ""),
+    )
 
 
 def _belongs_to_deployment(body: Obj) -> bool:

@@ -27,7 +27,8 @@ UNBOUNDED = Bounds(0, _ANY_SIZE)
 class NodeGroup:
     """``replicas`` is what is asked for now; ``resource_version`` is that of the object which says so.
 
-    ``name``: what a provider outside calls the group; "" for groups of our own API.
+    ``name``: what a provider outside calls the group; "" for groups of our own API. ``consolidation``: id of the
+    consolidation for which it has a Node more now, as its annotation says.
     """
 
     ref: Ref
@@ -35,6 +36,7 @@ class NodeGroup:
     replicas: int
     resource_version: str = ""
     name: str = ""
+    consolidation: str = ""
 
     @property
     def id(self) -> str:

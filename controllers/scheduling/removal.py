@@ -71,6 +71,8 @@ class RemovalQuestion:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     most: int | None = None
     most_of: Mapping[str, int] = field(default_factory=dict)
+    upcoming: Sequence[int] = ()
+    """Rows of the snapshot that are no Nodes yet and take pods as well, after ``nodes`` that stay."""
 
 
 class Move(NamedTuple):
@@ -129,6 +131,33 @@ def plan_removal(
         snapshot.revert()
 
 
+def hindered(question: RemovalQuestion, pods_by_node: PodsByNode) -> dict[str, str]:
+    """Candidates that could not be drained even alone and with room for all of their pods elsewhere, with why."""
+    budgets = PDBBudgets(question.budgets)
+    verdicts = Verdicts(question.rules, budgets)
+    found: dict[str, str] = {}
+    for candidate in question.candidates:
+        moving = _moving(candidate.name, pods_by_node, verdicts=verdicts)
+        over = None if isinstance(moving, Kept) else budgets.lacks(moving)
+        if isinstance(moving, Kept):
+            found[candidate.name] = moving.why
+        elif over is not None:
+            found[candidate.name] = f"pod {over.pod}: {over.why}"
+    return found
+
+
+def _moving(name: str, pods_by_node: PodsByNode, *, verdicts: Verdicts) -> list[PodInfo] | Kept:
+    """The pods that need another place."""
+    moving: list[PodInfo] = []
+    for pod in pods_by_node.on(name):
+        found = verdicts.of(pod)
+        if isinstance(found, Blocks):
+            return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
+        if isinstance(found, Moves):
+            moving.append(pod)
+    return moving
+
+
 def _plan(planner: _Planner) -> RemovalPlan:
     removed: list[Removed] = []
     kept: list[Kept] = []
@@ -179,7 +208,8 @@ class _Planner:
         group, size = atomic_group[0].group, len(atomic_group)
         moving: dict[str, list[PodInfo]] = {}
         for candidate in atomic_group:
-            found = self._hindrance(candidate, removed, size) or self._moving(candidate.name)
+            found: list[PodInfo] | Kept | None = self._hindrance(candidate, removed, size)
+            found = found or _moving(candidate.name, self._pods_by_node, verdicts=self._verdicts)
             if isinstance(found, Kept):
                 return found
             moving[candidate.name] = found
@@ -206,17 +236,6 @@ class _Planner:
         if of_group is not None and self._gone[candidate.group] + size > of_group:
             return Kept(name, Staying.GROUP_MIN_SIZE, f"its group {candidate.group} may lose {of_group} Nodes")
         return None
-
-    def _moving(self, name: str) -> list[PodInfo] | Kept:
-        """The pods that need another place."""
-        moving: list[PodInfo] = []
-        for pod in self._pods_by_node.on(name):
-            found = self._verdicts.of(pod)
-            if isinstance(found, Blocks):
-                return Kept(name, Staying.BLOCKED_BY_POD, f"pod {pod}: {found.why}", pod, found.reason)
-            if isinstance(found, Moves):
-                moving.append(pod)
-        return moving
 
     def _move(self, moving: Mapping[str, Sequence[PodInfo]]) -> list[Removed] | Kept:
         self._seeker.fork()
@@ -265,12 +284,9 @@ class _Planner:
         return not candidate.first, occupied, self._load.get(candidate.name, 0.0), candidate.name
 
     def _destination_order(self) -> Ints:
-        """Nodes that stay anyway, fullest first; then candidates, the last to be asked first."""
+        """Nodes that stay anyway, fullest first; those to come; then candidates, the last to be asked first."""
         rank = {candidate.name: position for position, candidate in enumerate(self._in_order)}
-
-        def order(name: str) -> tuple[int, float]:
-            position = rank.get(name)
-            return (0, -self._load[name]) if position is None else (1, -position)
-
-        names = sorted(self._load, key=order)
-        return np.fromiter((self._snapshot.row(name) for name in names), np.int64, len(names))
+        staying = sorted((name for name in self._load if name not in rank), key=lambda name: -self._load[name])
+        going = sorted((name for name in self._load if name in rank), key=lambda name: -rank[name])
+        rows = [*map(self._snapshot.row, staying), *self._question.upcoming, *map(self._snapshot.row, going)]
+        return np.asarray(rows, np.int64)

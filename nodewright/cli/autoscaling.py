@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nodewright.cli.autoscaler_values import consolidation_of, discovery_of, range_of, time_of
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
+    from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
     from controllers.kernel.refs import Key
-    from controllers.scaling.discovery import Discovery, Filter
-    from controllers.scaling.node_group import Bounds
 
 _GIB = 1024**3
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
@@ -147,6 +146,32 @@ class Flags:
     scale_down_unneeded_time: Annotated[
         str, _option("--scale-down-unneeded-time", "TIME", "How long nobody must have needed a Node.")
     ] = "10m"
+    consolidation_enabled: Annotated[
+        bool,
+        _option(
+            "--consolidation-enabled/--no-consolidation-enabled",
+            "",
+            "Whether Nodes go however much of them is used, and one cheaper or smaller Node takes the place of others.",
+        ),
+    ] = False
+    consolidation_threshold: Annotated[
+        float,
+        _option(
+            "--consolidation-threshold",
+            "SHARE",
+            "Which share of the price of the old Nodes, or of their size, has to be saved.",
+            min=0,
+            max=1,
+        ),
+    ] = 0.15
+    consolidation_window: Annotated[
+        list[str] | None,
+        _option(
+            "--consolidation-window",
+            "SCHEDULE=TIME",
+            "When Nodes may go for it, cron in UTC: '0 22 * * mon-fri=6h'; repeatable. [default: always]",
+        ),
+    ] = None
     scale_down_delay_after_add: Annotated[
         str, _option("--scale-down-delay-after-add", "TIME", "No Node goes for so long after one was added.")
     ] = "10m"
@@ -270,11 +295,14 @@ def options_of(flags: Flags) -> AutoscalerOptions:
             ignore_daemon_sets=flags.ignore_daemonsets_utilization,
         ),
         HealthOptions(flags.ok_total_unready_count, flags.max_total_unready_percentage / 100, pauses),
-        _discovery(flags),
+        discovery_of(flags.nodes or (), flags.node_group_auto_discovery or ()),
         interval,
         flags.autoscaler_namespace,
         flags.enable_provisioning_requests,
         _cluster(flags),
+        consolidation_of(
+            flags.consolidation_enabled, flags.consolidation_threshold, windows=flags.consolidation_window or ()
+        ),
     )
 
 
@@ -287,12 +315,12 @@ def _growth(flags: Flags) -> GrowthOptions:
     except ExpanderError as error:
         raise CliError(f"--expander: {error}", "See docs/autoscaler.md", USAGE) from error
     number, _, window = flags.scale_up_rate.partition(":")
-    memory = _range("--memory-total", flags.memory_total)
+    memory = range_of("--memory-total", flags.memory_total)
     growth = GrowthOptions(
         Choosing(expanders),
         flags.balance_similar_node_groups,
         flags.max_nodes_total,
-        _range("--cores-total", flags.cores_total),
+        range_of("--cores-total", flags.cores_total),
         Range(memory.least * _GIB, memory.most * _GIB),
         flags.max_nodes_per_scaleup,
         provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
@@ -327,13 +355,6 @@ def _taint_key(text: str) -> str:
     return text
 
 
-def _discovery(flags: Flags) -> Discovery:
-    from controllers.scaling.discovery import Discovery  # noqa: PLC0415
-
-    given = dict(_given(text) for text in flags.nodes or ())
-    return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
-
-
 def _cluster(flags: Flags) -> Key | None:
     from controllers.kernel.refs import Key  # noqa: PLC0415
 
@@ -357,48 +378,3 @@ def must_scale(flags: Flags, scales: bool) -> None:
 def requests_are_in_management_cluster() -> CliError:
     hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
     return CliError("--cluster: ProvisioningRequests are served in the management cluster only", hint, USAGE)
-
-
-def _given(text: str) -> tuple[Key, Bounds]:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from controllers.scaling.node_group import Bounds  # noqa: PLC0415
-
-    least, _, rest = text.partition(":")
-    most, _, key = rest.partition(":")
-    namespace, slash, name = key.partition("/")
-    if not (least.isdigit() and most.isdigit() and namespace and slash and name):
-        raise CliError(f"--nodes: {text!r} is not like 1:10:default/workers", code=USAGE)
-    if int(most) < int(least):
-        raise CliError(f"--nodes: in {text!r} the maximum is less than the minimum", code=USAGE)
-    return Key(namespace, name), Bounds(int(least), int(most))
-
-
-def _filter(text: str) -> Filter:
-    from controllers.scaling.discovery import Filter  # noqa: PLC0415
-
-    provider, colon, rest = text.partition(":")
-    found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}
-    if provider != "clusterapi" or not colon or not all(found.values()) or "" in found:
-        raise CliError(
-            f"--node-group-auto-discovery: {text!r} is not like clusterapi:namespace=default,pool=a", code=USAGE
-        )
-    namespace, cluster = found.pop("namespace", ""), found.pop("clusterName", "")
-    return Filter(namespace, cluster, tuple(found.items()))
-
-
-def _range(option: str, text: str) -> Range:
-    from controllers.autoscaler.options import Range  # noqa: PLC0415
-
-    least, _, most = text.partition(":")
-    if not (least.isdigit() and most.isdigit()) or int(most) < int(least):
-        raise CliError(f"{option}: {text!r} is not like 0:100", code=USAGE)
-    return Range(int(least), int(most))
-
-
-def time_of(option: str, text: str) -> timedelta:
-    from api.durations import parse_duration  # noqa: PLC0415
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise CliError(f"{option}: {error}", code=USAGE) from error

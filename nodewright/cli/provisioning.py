@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodewright.cli.autoscaling import Flags, time_of
+from nodewright.cli.autoscaler_values import time_of
+from nodewright.cli.autoscaling import Flags
 
 if TYPE_CHECKING:
     from controllers.provisioningrequest.options import ProvisioningOptions

@@ -39,6 +39,7 @@ def test_every_option_changes_something() -> None:
         "cores_total": "1:9",
         "memory_total": "1:9",
         "scale_up_rate": "5:1m",
+        "consolidation_window": ["0 22 * * mon-fri=6h"],
         "autoscaler_namespace": "ns",
         "cluster": "default/prod",
     }
@@ -83,6 +84,10 @@ def test_what_they_say_is_understood() -> None:
         ({"memory_total": "much"}, "--memory-total: 'much'"),
         ({"scale_up_rate": "0:1m"}, "--scale-up-rate: '0:1m'"),
         ({"scale_up_rate": "5"}, "--scale-up-rate: "),
+        ({"consolidation_threshold": 0.0}, "--consolidation-threshold: must be more than 0"),
+        ({"consolidation_window": ["0 22 * * mon-fri"]}, "--consolidation-window: '0 22 * * mon-fri' is not like"),
+        ({"consolidation_window": ["at night=6h"]}, "--consolidation-window: 'at night' is not a cron schedule"),
+        ({"consolidation_window": ["0 22 * * *=long"]}, "--consolidation-window: 'long'"),
         ({"startup_taint": ["a/b=true:NoSchedule"]}, "--startup-taint: 'a/b=true:NoSchedule'"),
         ({"startup_taint": ["/"]}, "--startup-taint: '/' is no key"),
         ({"max_node_provision_time": "15"}, "--max-node-provision-time: '15'"),

@@ -49,6 +49,21 @@ class Owner(NamedTuple):
         return self.machine.node_name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidating:
+    """``any_use``: Nodes may go however much of them is asked for. ``going``: Nodes that go at once, as one in their
+    place is there. ``new``: Nodes that take pods of others and stay meanwhile.
+    """
+
+    any_use: bool = False
+    going: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+
+
+AS_USUAL = Consolidating()
+"""There is no consolidation."""
+
+
 class GroupLimit(NamedTuple):
     """``spare``: Nodes that the group's minimum lets go. ``unsettled``: why which ones go is not ours to say now."""
 
@@ -70,6 +85,7 @@ class Context:
     given_up: Mapping[Key, str]
     booked: Mapping[str, Ref]
     limits: Mapping[str, GroupLimit]
+    consolidating: Consolidating
 
     def group_of(self, name: str) -> GroupState:
         return self.owners[name].state
@@ -80,7 +96,13 @@ class Context:
         return state.id if state.is_whole else ""
 
 
-def context_of(cluster: ClusterState, projected: ProjectedCluster, *, given_up: Mapping[Key, str]) -> Context:
+def context_of(
+    cluster: ClusterState,
+    projected: ProjectedCluster,
+    *,
+    given_up: Mapping[Key, str],
+    consolidating: Consolidating = AS_USUAL,
+) -> Context:
     """A group of 5 with a minimum of 2, of which 1 Machine is given up, has 2 Nodes to spare."""
     nodes = {node.name: node for node in cluster.workload.nodes}
     owners = {m.node_name: Owner(state, m) for state in cluster.groups for m in state.machines if m.node_name in nodes}
@@ -97,6 +119,7 @@ def context_of(cluster: ClusterState, projected: ProjectedCluster, *, given_up: 
         given_up=given_up,
         booked=projected.booked(),
         limits=limits,
+        consolidating=consolidating,
     )
 
 
@@ -171,6 +194,12 @@ def _group_has_its_minimum(context: Context, owner: Owner) -> Staying | None:
     return Staying(Needed.MIN_SIZE, f"{owner.state.id} has its minimum of {least} Nodes")
 
 
+def _takes_the_place_of_others(context: Context, owner: Owner) -> Staying | None:
+    if owner.name not in context.consolidating.new:
+        return None
+    return Staying(Needed.OTHER, "it was made to take the place of other Nodes, which have yet to go")
+
+
 def _is_booked(context: Context, owner: Owner) -> Staying | None:
     request = context.booked.get(owner.name)
     return Staying(Needed.OTHER, f"{request} holds room on it") if request is not None else None
@@ -186,7 +215,9 @@ def _is_used(context: Context, owner: Owner) -> Staying | None:
     """Too much of it is asked for; of a Node with GPUs, of those."""
     own, whole = owner.state.options, context.cluster.options.shrink
     node, pods_by_node = context.nodes[owner.name], context.pods_by_node
-    gpu = gpu_of(node)
+    gpu, any_use = gpu_of(node), context.consolidating.any_use
+    if any_use and (own.gpu_utilization_threshold if gpu else own.utilization_threshold) is None:
+        return None
     if gpu:
         most = first(own.gpu_utilization_threshold, whole.gpu_utilization_threshold)
         used, what = pods_by_node.share(node, (gpu,)), f"its {gpu}"
@@ -213,6 +244,8 @@ CHECKS: tuple[Callable[[Context, Owner], Staying | None], ...] = (
     _is_protected,
     # The group would have too few Nodes.
     _group_has_its_minimum,
+    # It is the new Node of a consolidation, and empty only because the old ones are still there.
+    _takes_the_place_of_others,
     # A ProvisioningRequest was promised its room.
     _is_booked,
     # kube-scheduler will put pending pods on it within moments.

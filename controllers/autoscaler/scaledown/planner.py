@@ -13,6 +13,8 @@ from controllers.autoscaler.health import abandoned, unprovisionable
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.scaledown import budgets
 from controllers.autoscaler.scaledown.eligibility import (
+    AS_USUAL,
+    Consolidating,
     Context,
     Needed,
     Staying,
@@ -60,13 +62,22 @@ class Question:
     projected: ProjectedCluster
     grows: bool
     returned: Sequence[Returned] = ()
+    consolidating: Consolidating = AS_USUAL
 
 
 def plan_scale_down(
-    cluster: ClusterState, projected: ProjectedCluster, *, grows: bool, returned: Sequence[Returned] = ()
+    cluster: ClusterState,
+    projected: ProjectedCluster,
+    *,
+    grows: bool,
+    returned: Sequence[Returned] = (),
+    consolidating: Consolidating = AS_USUAL,
 ) -> ScaleDown:
-    """``returned``: Machines that were made for a gang which can't get all of its Nodes."""
-    question, found = Question(cluster=cluster, projected=projected, grows=grows, returned=returned), ScaleDown()
+    """``returned``: Machines that were made for a gang or a consolidation that comes to nothing."""
+    question, found = (
+        Question(cluster=cluster, projected=projected, grows=grows, returned=returned, consolidating=consolidating),
+        ScaleDown(),
+    )
     for method in METHODS:
         found = method(question, found)
     taken = {victim.machine.key for victim in found.victims}
@@ -103,14 +114,18 @@ def _unneeded(question: Question, found: ScaleDown) -> ScaleDown:
     """Nodes that could go together with all others that could, once they have been so for long enough."""
     cluster = question.cluster
     context = context_of(
-        cluster, question.projected, given_up={victim.machine.key: victim.why for victim in found.victims}
+        cluster,
+        question.projected,
+        given_up={victim.machine.key: victim.why for victim in found.victims},
+        consolidating=question.consolidating,
     )
     names, staying = eligible(context)
-    possible = _simulate(context, [Candidate(name, atomic_group=context.atomic_group(name)) for name in names])
+    possible = _simulate(context, [_candidate(context, name) for name in names])
     staying |= _kept(possible)
     before, now = cluster.memory.unneeded, cluster.now
     unneeded = {removed.node: before.get(removed.node, now) for removed in possible.removed}
     marked = {m.node_name for state in cluster.groups for m in state.marked if not state.surplus}
+    marked |= question.consolidating.going
     cooldown = cooldown_of(cluster, grows=question.grows)
     if cooldown:
         due: Collection[str] = marked & unneeded.keys()
@@ -134,7 +149,8 @@ METHODS: tuple[Callable[[Question, ScaleDown], ScaleDown], ...] = (
     # Machines of a gang that gets no further, for the same reasons and as far as the minimum still lets them go.
     _returned,
     # Nodes whose pods all fit elsewhere: empty ones first, then by how little of them is asked for. Those that were
-    # marked by a reconcile that did not come to its end go on without waiting again.
+    # marked by a reconcile that did not come to its end go on without waiting again, and so do those in whose place a
+    # new Node has come.
     _unneeded,
 )
 """The ways to save Nodes, in their order. Each sees what those before it have taken."""
@@ -158,10 +174,22 @@ def cooldown_of(cluster: ClusterState, *, grows: bool) -> str:
     return ""
 
 
+def _candidate(context: Context, name: str, *, group: str = "") -> Candidate:
+    """Nodes in whose place another has come go first, or others would take its room."""
+    going = context.consolidating.going
+    return Candidate(name, group, first=name in going, atomic_group=context.atomic_group(name))
+
+
 def _simulate(context: Context, candidates: list[Candidate], *, most: int | None = None) -> RemovalPlan:
     """Which candidates can go together. Room that pending pods will take is taken, and Nodes that start take none."""
+    question = question_of(context, candidates, most=most)
+    return plan_removal(question, context.projected.snapshot, context.pods_by_node)
+
+
+def question_of(context: Context, candidates: Sequence[Candidate], *, most: int | None = None) -> RemovalQuestion:
+    """Asked of the Nodes that take pods now, by the rules and budgets that hold for the cluster."""
     cluster, options = context.cluster, context.cluster.options.shrink
-    question = RemovalQuestion(
+    return RemovalQuestion(
         nodes=[node for node in cluster.workload.nodes if node.name not in cluster.workload.starting],
         pods=cluster.workload.pods,
         candidates=candidates,
@@ -176,7 +204,6 @@ def _simulate(context: Context, candidates: list[Candidate], *, most: int | None
         most=most,
         most_of={name: limit.spare for name, limit in context.limits.items()},
     )
-    return plan_removal(question, context.projected.snapshot, context.pods_by_node)
 
 
 def _kept(found: RemovalPlan) -> dict[str, Staying]:
@@ -205,9 +232,7 @@ def _within_budgets(context: Context, names: Iterable[str]) -> tuple[list[Victim
     """As many as may go at a time. Asked once more which can go together: with fewer candidates more pods stay put."""
     limits = budgets.budgets_of(context)
     chosen, staying = budgets.at_once(context, names, budgets=limits)
-    candidates = [
-        Candidate(name, context.group_of(name).id, atomic_group=context.atomic_group(name)) for name in chosen
-    ]
+    candidates = [_candidate(context, name, group=context.group_of(name).id) for name in chosen]
     possible = _simulate(context, candidates, most=limits.nodes)
     staying |= _kept(possible)
     units, over = budgets.crop(context, possible.removed, budgets=limits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -241,11 +242,18 @@ class Fleet:
             name = action.target.key.name
             assert not self.deployments[name]["spec"]["replicas"], "a group with Machines was deleted"
             del self.deployments[name], self.sets[name]
+        elif isinstance(action, Patch) and action.target.kind == MACHINE_DEPLOYMENT:
+            self._patch_group(self.deployments[action.target.key.name], action.patch)
         elif isinstance(action, Patch):
             machine = self.machines[action.target.key.name] = {**self.machines[action.target.key.name]}
             changed = {**machine["metadata"]["annotations"], **action.patch["metadata"]["annotations"]}
             kept = {key: value for key, value in changed.items() if value is not None}
             machine["metadata"] = {**machine["metadata"], "annotations": kept}
+
+    def _patch_group(self, body: Obj, patch: Mapping[str, Any]) -> None:
+        changed = {**body["metadata"]["annotations"], **(patch.get("metadata") or {}).get("annotations", {})}
+        body["metadata"]["annotations"] = {key: value for key, value in changed.items() if value is not None}
+        body["spec"].update(patch.get("spec") or {})
 
     def _create(self, body: Obj) -> None:
         name = body["metadata"]["name"]

@@ -14,7 +14,7 @@ from controllers.scheduling.disruption import PDBBudgets, read_budget
 from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Stays, Verdicts, verdict
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.reading import Reader
-from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
+from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Removed, Staying, plan_removal
 from controllers.scheduling.shapes import Demand, Keeping, NodeInfo, Owner, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.scheduling.worlds import NAMESPACES, kinds, nodes
@@ -310,6 +310,18 @@ def clusters(draw: Any) -> RemovalQuestion:
     return RemovalQuestion(there, running, candidates, RULES, budgets, NAMESPACES)
 
 
+def make_moves(snapshot: Snapshot, removed: Removed, *, new: int = -1) -> None:
+    """Each is allowed by the predicates at that moment. ``new``: row of a Node that is not there yet."""
+    for move in removed.moves:
+        is_new = new >= 0 and move.to == snapshot.nodes[new].name
+        row = new if is_new else snapshot.row(move.to)
+        assert not snapshot.closed[row], "pods must not move to a Node that goes"
+        pod_class = snapshot.classes.of(move.pod.kind)
+        everywhere = snapshot.occupied()
+        assert Judge(pod_class, everywhere).refusal(everywhere[row]) is None
+        snapshot.place(pod_class, row)
+
+
 def replay(question: RemovalQuestion) -> None:
     """Every move, made one after the other, is allowed by the predicates at that moment."""
     found = plan_removal(question)
@@ -326,13 +338,7 @@ def replay(question: RemovalQuestion) -> None:
         for node in going:
             if node == removed.node or atomic_group[node] == atomic_group[removed.node] != "":
                 snapshot.close(snapshot.row(node))
-        for move in removed.moves:
-            row = snapshot.row(move.to)
-            assert not snapshot.closed[row], "pods must not move to a Node that goes"
-            pod_class = classes.of(move.pod.kind)
-            everywhere = snapshot.occupied()
-            assert Judge(pod_class, everywhere).refusal(everywhere[row]) is None
-            snapshot.place(pod_class, row)
+        make_moves(snapshot, removed)
     for each in question.budgets:
         evicted = sum(
             each.namespace == move.pod.namespace and each.selector.matches(move.pod.kind.labels)
