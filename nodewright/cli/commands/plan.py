@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewright.cli.choosing import AllNamespaces, Files, files_of
+from nodewright.cli.choosing import AllNamespaces, Files, Labels, files_of, selector_of
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace
@@ -17,6 +17,9 @@ from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
+    from api.selectors import Selector
+    from controllers.kernel.refs import Key, Kind, Obj
+    from nodewright.cli.dryrun.in_memory import InMemoryCluster
     from nodewright.cli.dryrun.foresee import Prospect
     from nodewright.runtime.cache.cache import Cache
 
@@ -34,6 +37,7 @@ class _Inputs:
     target: Target | None
     namespace: str | None
     """Of objects that name none; None: that of the kubeconfig's context, or "default"."""
+    selector: Selector
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
@@ -49,6 +53,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     filenames: Files = None,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
+    labels: Labels = "",
     output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -57,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     on_live = not objects or live or kubeconfig is not None or context is not None
     target = Target(kubeconfig, context) if on_live else None
     shown = None if all_namespaces else namespace
-    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace)))
+    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace, selector_of(labels))))
     prospects = [each for each in prospects if shown is None or each.key.namespace in {shown, ""}]
     title = _title(objects, on_live)
     if output is not Output.TEXT:
@@ -125,7 +130,26 @@ async def _foresee(ask: _Inputs) -> list[Prospect]:
         kind = by_name.get(obj["kind"])
         if kind is not None:
             in_memory.apply(kind, {**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})
-    return dryrun.foresee()
+    before = _objects_in(in_memory)
+    prospects = dryrun.foresee()
+    if ask.selector.empty:
+        return prospects
+    wanted = _chosen((before, _objects_in(in_memory)), ask.selector)
+    return [each for each in prospects if (each.kind, each.key) in wanted]
+
+
+def _objects_in(in_memory: InMemoryCluster) -> dict[Kind, list[Obj]]:
+    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
+
+    return {kind: objects_of(in_memory.cache, kind) for kind in in_memory.cache.stores}
+
+
+def _chosen(times: Iterable[Mapping[Kind, Iterable[Obj]]], selector: Selector) -> set[tuple[Kind, Key]]:
+    """What is chosen at one of the ``times``: objects go on paper, others come."""
+    from controllers.kernel.refs import key_of  # noqa: PLC0415
+    from nodewright.reports.chosen import chosen  # noqa: PLC0415
+
+    return {(kind, key_of(obj)) for time in times for kind, found in chosen(time, selector).items() for obj in found}
 
 
 def _empty(cache: Cache) -> Cache:
