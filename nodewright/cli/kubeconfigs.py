@@ -27,7 +27,7 @@ Entry = Mapping[str, Any]
 
 
 def must_be_ours(path: Path, authority: bytes | None) -> None:
-    """Raises CliError unless a plane with ``authority`` (PEM, base64; None: it is new) may replace the file at ``path``.
+    """Raises CliError unless a plane with ``authority`` (PEM in base64; None: it is new) may replace ``path``.
 
     Free is no file, an empty one, that of the same plane, and that of a plane in memory that has ended.
     """
@@ -165,7 +165,8 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        raise CliError(f"{path} is being changed: {lock} exists", "Try again, or remove that file if nobody does") from None
+        hint = "Try again, or remove that file if nobody does"
+        raise CliError(f"{path} is being changed: {lock} exists", hint) from None
     try:
         yield
     finally:

@@ -92,7 +92,8 @@ class TestMerged:
     def test_what_is_others_stays_word_for_word(self, tmp_path: Path) -> None:
         others = {**config(THEIRS, "prod"), "preferences": {"colors": True}, "x": "2026-01-01T00:00:00Z"}
         others["users"][0]["user"] = {"exec": {"command": "login", "args": ["on", "01"]}}
-        path = written(tmp_path / "config", yaml.safe_dump(others).replace("'2026-01-01T00:00:00Z'", "2026-01-01T00:00:00Z"))
+        text = yaml.safe_dump(others).replace("'2026-01-01T00:00:00Z'", "2026-01-01T00:00:00Z")
+        path = written(tmp_path / "config", text)
         found = self.merged(path)
         assert found["current-context"] == "prod"
         for section in ("clusters", "users", "contexts"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +20,8 @@ from nodewright.cli.structured import Output, OutputOption, show
 if TYPE_CHECKING:
     from api.selectors import Selector
     from controllers.kernel.refs import Key, Kind, Obj
-    from nodewright.cli.dryrun.in_memory import InMemoryCluster
     from nodewright.cli.dryrun.foresee import Prospect
+    from nodewright.cli.dryrun.in_memory import InMemoryCluster
     from nodewright.runtime.cache.cache import Cache
 
 HELP = """Dry run: what the controllers would do now, and why. Nothing is written and no provider is asked.
@@ -172,6 +173,7 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     out = console()
     for line in sentences(as_tree(prospects, title, DisplayOptions(everything)), out.width):
         out.print(line, soft_wrap=True)
-    if any(prospect.course is not None for prospect in prospects):
-        out.print(Text(assumed_control_planes.ASSUMPTION, "dim"), soft_wrap=True)
-    out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)
+    assumptions = [assumed_control_planes.ASSUMPTION] if any(each.course is not None for each in prospects) else []
+    for text in (*assumptions, ASSUMPTION):
+        for part in textwrap.wrap(text, out.width):
+            out.print(Text(part, "dim"), soft_wrap=True)

@@ -121,7 +121,7 @@ class PlaneFlags:
 
 
 @with_flags
-def command(
+def command(  # noqa: PLR0913  (one parameter per group of options)
     *,
     plane: PlaneFlags,
     merging: MergeFlags,

@@ -49,7 +49,12 @@ class FakeCloud:
         self.images = [self._image(name) for name in ("debian-12", "debian-13")]
         self.neutron = FakeNeutron()
         self.nova = FakeNova(self.neutron, self._has_image, instances)
-        self.catalog = {"compute": "compute/v2.1", "network": "network", "image": "image", "block-storage": "volume/v3/demo"}
+        self.catalog = {
+            "compute": "compute/v2.1",
+            "network": "network",
+            "image": "image",
+            "block-storage": "volume/v3/demo",
+        }
         self.volume_limits: Thing = {"maxTotalVolumes": 10, "totalVolumesUsed": 2, "maxTotalVolumeGigabytes": -1}
         self._most_per_page = most_per_page
         self._runner: web.AppRunner | None = None
