@@ -1,6 +1,6 @@
 """Every command that a message tells to type is run: what a person copies has to work.
 
-Commands of the program are run with ``--help`` behind them: their words and options are read, and nothing is done. Those
+Commands of the program are run with ``--help`` behind them: words and options are read, and nothing is done. Those
 of kubectl are run against a plane; what would wait, change or need a name that is not there is run with ``--help`` too.
 """
 

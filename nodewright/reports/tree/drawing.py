@@ -82,16 +82,16 @@ def _loose(cells: list[Text], row: tuple[str, Branch], width: int) -> Iterator[T
 
     prefix, branch = row
     below = _ribs_below(prefix, branch)
-    room = max(LEAST_WIDTH, width - len(below) - GAP)
+    free = max(LEAST_WIDTH, width - len(below) - GAP)
     name, *rest = (cell for cell in cells if cell.plain.strip())
     states = Text(" " * GAP).join(rest)
     if not rest or name.cell_len + GAP + states.cell_len <= width:
         yield Text(" " * GAP).join([name, states] if rest else [name])
     else:
         yield name
-        folded = [states] if len(below) + GAP + states.cell_len <= width else map(Text, _folded(states.plain, room))
+        folded = [states] if len(below) + GAP + states.cell_len <= width else map(Text, _folded(states.plain, free))
         yield from (Text(below + " " * GAP, "dim").append_text(line) for line in folded)
-    yield from _below(below, _wrapped(branch, room))
+    yield from _below(below, _wrapped(branch, free))
 
 
 def _below(ribs: str, texts: list[str]) -> Iterator[Text]:
