@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from api import names
+from api.secrets import without_secrets
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Obj, annotations_of, key_of, labels_of, mapping, spec_of
 from controllers.kernel.view import View
 
 SPEC_PAUSED_STAMP = "spec.paused"
 """Value under which a MachineDeployment's own ``spec.paused`` is shown to the Cluster Autoscaler (which reads only the
 annotation). It says nothing new to us: read back as a pause, it would outlive ``spec.paused``."""
+_MERE_YES: Final = frozenset({"", "true", "yes", "1"})
+_LONGEST_TEXT: Final = 200
+"""Characters of what a person wrote into the annotation."""
 
 
 def cluster_name_of(obj: Obj) -> str:
@@ -46,6 +51,14 @@ def paused_by(objects: Iterable[Obj | None]) -> str:
     return ""
 
 
+def _text_of(value: str) -> str:
+    """What a person wrote there, such as why; "" for a mere yes."""
+    text = without_secrets(" ".join(value.split()))
+    if text.lower() in _MERE_YES:
+        return ""
+    return f": {text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + '…'}"
+
+
 def _pause_of(obj: Obj) -> str:
     """What of ``obj`` itself says so. Asked of each Machine whenever its sets and checks are looked at."""
     value = annotations_of(obj)
@@ -55,7 +68,7 @@ def _pause_of(obj: Obj) -> str:
             return f"waits for initializers: {waits_for}"
         for annotation in names.PAUSED_ANNOTATIONS:
             if value.get(annotation, SPEC_PAUSED_STAMP) != SPEC_PAUSED_STAMP:
-                return f"has the annotation {annotation}"
+                return f"has the annotation {annotation}{_text_of(value[annotation])}"
     if obj.get("kind") == CLUSTER.name and spec_of(obj).get("paused") is True:
         return "has spec.paused"
     return ""

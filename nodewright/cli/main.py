@@ -52,6 +52,8 @@ COMMANDS: dict[str, str] = {
 }
 """Name of a command (and of its module in ``nodewright.cli.commands``) to its line in the help."""
 
+OF_UP = frozenset({"ls", "down"})
+"""Commands about the planes of ``up``: people type them behind it, too."""
 COMPLETE = "_NODEWRIGHT_COMPLETE"
 """The variable of the environment by which a shell wants to know what fits."""
 PLUGIN = "kubectl-nodewright"
@@ -143,6 +145,8 @@ def _run(argv: Sequence[str]) -> int:
             return OK if argv else USAGE
         if argv[0] == "--version":
             argv = ["version", *argv[1:]]
+        if argv[0] == "up" and OF_UP & set(argv[1:2]):
+            argv = argv[1:]
         if not argv[0].startswith("-") and argv[0] not in COMMANDS:
             return _fail(_unknown(argv[0]))
     words = _typed() if COMPLETE in os.environ else argv

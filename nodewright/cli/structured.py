@@ -29,3 +29,14 @@ def show(value: Any, output: Output) -> None:
     import yaml  # noqa: PLC0415
 
     say(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def show_next(value: Any, output: Output) -> None:
+    """Print one of several values, a line of JSON or a YAML document each, so that a program reads while it goes on."""
+    if output is Output.JSON:
+        import json  # noqa: PLC0415
+
+        say(json.dumps(value, ensure_ascii=False))
+        return
+    say("---")
+    show(value, output)

@@ -13,6 +13,7 @@ from controllers.kernel.machine_facts import read
 from controllers.kernel.refs import Obj, key_of
 from nodewright.reports.json_parts import part, text
 from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.runbooks import runbook_for
 from providers.base.errors import ErrorClass
 
 MOST = 200
@@ -77,7 +78,11 @@ def _value(scope: str, account: _Account, gauges: Gauges) -> dict[str, Any]:
         "pausing": scope in gauges.pausing,
         "states": dict(account.states),
         "refusals": [
-            {**each, "nextStep": advice_for(str(each["reason"])), "limit": each["reason"] in _LIMITS}
+            {**each, **_step(str(each["reason"])), "limit": each["reason"] in _LIMITS}
             for each in sorted(account.refusals.values(), key=lambda each: -each["count"])
         ],
     }
+
+
+def _step(reason: str) -> dict[str, str]:
+    return {"nextStep": advice_for(reason), "runbook": runbook_for(reason)}

@@ -16,6 +16,7 @@ from controllers.kernel.refs import Obj, is_deleting, key_of
 from nodewright.reports.fleet.cells import row_of
 from nodewright.reports.json_parts import part, text
 from nodewright.reports.tree.advice import advice_for
+from nodewright.reports.tree.runbooks import runbook_for
 
 MOST_MACHINES = 200
 """Machines that are named under one holder."""
@@ -80,6 +81,7 @@ def _holder(key: tuple[str, str, str], held: list[dict[str, Any]]) -> dict[str, 
         "since": held[0]["since"],
         "message": held[0]["message"],
         "nextStep": advice_for(reason),
+        "runbook": runbook_for(reason),
         "count": len(held),
         "machines": held[:MOST_MACHINES],
     }

@@ -25,7 +25,9 @@ THREADS = 8
 REQUEST_SECONDS = 30.0
 MICROVERSION = "2.79"
 """Of Nova: Train, 2019. Older ones ignore filters in silence and leave out servers whose cell is down."""
-COMPUTE, NETWORK, IMAGE, LOAD_BALANCER = "compute", "network", "image", "load_balancer"
+COMPUTE, NETWORK, IMAGE = "compute", "network", "image"
+LOAD_BALANCER, VOLUME = "load_balancer", "block_storage"
+"""Services, by the SDK's names for them."""
 READ_AGAIN = (0.2, 1.0)
 """Seconds before a request that changes nothing is made again."""
 _PASSES = {ErrorClass.UNAVAILABLE, ErrorClass.INTERNAL, ErrorClass.CONFLICT, ErrorClass.RATE_LIMITED}

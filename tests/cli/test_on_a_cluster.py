@@ -70,6 +70,29 @@ def test_plan_of_a_namespace_shows_no_other(at_work: Kubectl) -> None:
     assert names == [{"default"}, set(), {"default"}]
 
 
+def test_a_rollout_is_followed_by_programs_too(at_work: Kubectl) -> None:
+    way = ("--kubeconfig", str(at_work.kubeconfig))
+    followed = nodewright("rollout", "status", "md/workers", "-o", "json", *way)
+    assert followed.returncode == 0, followed.stderr
+    last = json.loads(followed.stdout.splitlines()[-1])
+    assert (last["name"], last["state"]) == ("workers", "done")
+    once = nodewright("rollout", "status", "md/workers", "-o", "yaml", "--no-watch", *way)
+    assert yaml.safe_load(once.stdout) == last
+
+
+def test_rollouts_are_steered_by_labels(at_work: Kubectl) -> None:
+    way = ("-l", "team=a", "--kubeconfig", str(at_work.kubeconfig))
+    none = nodewright("rollout", "pause", *way)
+    assert (none.returncode, "1 have other labels" in none.stderr) == (1, True)
+    at_work("label", "md/workers", "team=a")
+    assert nodewright("rollout", "pause", "md", *way).stdout == "machinedeployment/workers paused\n"
+    again = nodewright("rollout", "pause", *way)
+    assert (again.returncode, "is already paused" in again.stderr) == (1, True)
+    assert nodewright("rollout", "resume", *way).stdout == "machinedeployment/workers resumed\n"
+    for wrong in (("restart", "md/workers", *way), ("restart", *way[2:])):
+        assert nodewright("rollout", *wrong).returncode == 2
+
+
 def test_describe_of_something_that_is_not_there_says_what_is(at_work: Kubectl) -> None:
     shown = nodewright("describe", "md", "wob", "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 1

@@ -68,3 +68,14 @@ def test_the_command_lists_what_this_machine_runs(
     assert found[str(tmp_path / HOME / "up")]["state"] == "stopped"
     assert shown[0].split() == ["STATE", "PROCESS", "SERVER", "SINCE", "FOLDER"]
     assert any(line.split()[:2] == ["running", str(os.getpid())] for line in shown)
+
+
+def test_behind_up_it_is_the_same_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    a_folder(tmp_path / HOME / "up", 1)
+    assert run(["up", "ls", "-o", "json"]) == 0
+    assert str(tmp_path / HOME / "up") in capsys.readouterr().out
+    assert run(["up", "down"]) == 0
+    assert "no control plane is running" in capsys.readouterr().out

@@ -31,8 +31,9 @@ def start(kubectl: Kubectl, name: str) -> None:
     kubectl("apply", "-f", str(SCENARIOS / f"{name}.yaml"))
 
 
-def end(kubectl: Kubectl, name: str) -> None:
-    kubectl("delete", "--wait", "--ignore-not-found", "-f", str(SCENARIOS / f"{name}.yaml"))
+def end(kubectl: Kubectl, *names: str) -> None:
+    for name in names:
+        kubectl("delete", "--wait", "--ignore-not-found", "-f", str(SCENARIOS / f"{name}.yaml"))
     kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
 
 
@@ -73,7 +74,9 @@ def test_hosts_that_are_taken_away_are_replaced(plane: Kubectl) -> None:
     end(plane, "spot-loss")
 
 
-def test_a_drain_that_a_budget_blocks(plane: Kubectl) -> None:
+def test_a_drain_that_a_budget_blocks_whatever_other_nodes_there_are(plane: Kubectl) -> None:
+    start(plane, "zone-outage")
+    plane.wait("jsonpath={.status.readyReplicas}=3", "machineset/spread")
     start(plane, "pdb-blocked")
     plane.wait("condition=Ready", "pod/keep")
     plane("delete", "machineset", "keeper", "--wait=false")
@@ -84,4 +87,4 @@ def test_a_drain_that_a_budget_blocks(plane: Kubectl) -> None:
     assert "PodDisruptionBudget default/keep" in said
     assert "Give the PodDisruptionBudget room" in said
     plane("delete", "pdb", "keep")
-    end(plane, "pdb-blocked")
+    end(plane, "zone-outage", "pdb-blocked")

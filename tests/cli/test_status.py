@@ -9,8 +9,10 @@ from datetime import timedelta
 import pytest
 
 from api import names
+from api.selectors import parse
 from controllers.kernel.refs import MACHINE_CLASS, Kind, Obj
 from nodewright.cli.cluster.snapshot import KINDS, fill
+from nodewright.reports.chosen import chosen
 from nodewright.reports.fleet.showing import MOST_LINES, as_lines, as_value
 from nodewright.reports.fleet.summary import TOPS, Fleet, Platform, summarize
 from nodewright.reports.tree.serving import Ended, Serving, ended
@@ -25,7 +27,10 @@ QUOTA = ("QuotaExceeded", "hosts: 2 of 2 are used")
 
 
 def fleet_of(
-    *builders: Builder, serving: tuple[Serving, ...] | None = (LEADER,), before: tuple[Ended, ...] = ()
+    *builders: Builder,
+    serving: tuple[Serving, ...] | None = (LEADER,),
+    before: tuple[Ended, ...] = (),
+    selector: str = "",
 ) -> Fleet:
     cache = Cache(KINDS)
     built = [builder.build() for builder in builders]
@@ -35,7 +40,7 @@ def fleet_of(
         fill(cache, kind, found)
         if kind in (*TOPS, MACHINE_CLASS):
             objects[kind] = found
-    return summarize(cache.view(NOW), objects, serving, before)
+    return summarize(cache.view(NOW), chosen(objects, parse(selector)), serving, before)
 
 
 def text_of(fleet: Fleet, width: int = 80) -> str:

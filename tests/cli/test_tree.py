@@ -382,3 +382,12 @@ def test_a_tree_for_programs_holds_every_line_and_nothing_empty() -> None:
     machines = value["children"][0]["children"][0]["children"]
     assert [one["name"] for one in machines] == [f"Machine/web-abc-{n}" for n in range(3)]
     assert all("advice" not in one and one["mood"] == "ok" for one in machines)
+
+
+def test_the_time_at_which_machines_are_to_be_replaced_is_shown_until_it_has_come() -> None:
+    for after, shown in (("2099-01-01T00:00:00Z", True), ("2020-01-01T00:00:00Z", False), ("soon", False)):
+        deployment, rest = of_three()
+        deployment.spec["rollout"] = {"after": after}
+        tree = tree_of(MACHINE_DEPLOYMENT, deployment, *rest)
+        found = [child for child in tree.children if child.name == "spec.rollout.after"]
+        assert [child.state for child in found] == ([after] if shown else [])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from hack.runbooks import PAGE, page, rules, written
+from hack.runbooks import FOR_THE_WEB, PAGE, for_the_web, page, rules, written
 from nodewright.cli.main import COMMANDS
 from nodewright.reports.fleet import found, held, summary
 from nodewright.reports.fleet.held import HELD
@@ -17,6 +18,7 @@ from tests.docs.pages import ROOT, anchors
 
 REASONS = sorted(map(str, {*BAD_REASONS, *HELD, *FLEET_REASONS, *advice._BY_REASON}))
 ALERTS = sorted(rules())
+WEB = json.loads(FOR_THE_WEB.read_text())
 
 
 def test_the_page_is_current() -> None:
@@ -27,6 +29,18 @@ def test_the_page_is_current() -> None:
 def test_a_reason_that_wants_an_eye_has_a_heading(reason: str) -> None:
     file, _, heading = runbook_for(reason).partition("#")
     assert heading in anchors(ROOT / file)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_web_view_has_the_same_heading_with_a_step_and_commands(reason: str) -> None:
+    entry = WEB[runbook_for(reason).partition("#")[2]]
+    assert (entry["title"], bool(entry["do"]), bool(entry["look"])) == (reason, True, True)
+    page, _, heading = entry["page"].partition("#")
+    assert (heading or "") in anchors(ROOT / page) | {""}
+
+
+def test_what_the_web_view_has_is_current() -> None:
+    assert FOR_THE_WEB.read_text() == for_the_web(), "run `make generate`"
 
 
 @pytest.mark.parametrize("alert", ALERTS)

@@ -99,6 +99,7 @@ def test_a_budget_that_holds_machines_is_named_with_all_of_them_since_when_and_u
     (holder,) = found["holders"]
     assert (found["total"], holder["holder"], holder["count"]) == (2, "PodDisruptionBudget shop/web", 2)
     assert holder["heldUp"]
+    assert holder["runbook"] == "docs/runbooks.md#drainblocked"
     assert {each["name"] for each in holder["machines"]} == {"m-0", "m-1"}
     assert holder["machines"][0]["until"] == ago(60 - 600)
     assert holder["machines"][0]["then"] == "the drain ends"
@@ -169,6 +170,7 @@ def test_an_account_tells_its_hosts_what_is_refused_and_whether_calls_pause() ->
     (account,) = found["accounts"]
     assert (account["orphans"], account["pausing"]) == (2, True)
     assert [(each["reason"], each["count"]) for each in account["refusals"]] == [("QuotaExceeded", 1)]
+    assert account["refusals"][0]["runbook"] == "docs/runbooks.md#quotaexceeded"
 
 
 @given(data=st.data())

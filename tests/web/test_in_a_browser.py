@@ -10,6 +10,7 @@ import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.docs.pages import ROOT
 from tests.web.conftest import PICTURES, Seen
 
 pytestmark = pytest.mark.slow
@@ -116,6 +117,23 @@ def test_text_of_others_is_text(demo: Seen) -> None:
     assert page.locator("main img").count() == 0
     assert page.trouble == []  # type: ignore[attr-defined]
     page.context.close()
+
+
+def test_a_reason_leads_to_its_runbook(demo: Seen) -> None:
+    scenario = ("-f", str(ROOT / "examples" / "scenarios" / "quota.yaml"))
+    demo.up.kubectl("apply", *scenario)
+    page = demo.page()
+    demo.open(page, "fleet")
+    page.get_by_role("link", name="QuotaExceeded").first.click(timeout=AT_MOST)
+    expect(page.locator("main h1")).to_have_text("Runbook")
+    expect(page.locator("main h2")).to_have_text("QuotaExceeded", timeout=AT_MOST)
+    expect(page.locator("main")).to_contain_text("Free or raise the quota")
+    expect(page.locator("main pre")).to_contain_text("nodewright describe machine NAME")
+    check(page, "runbook-desktop-light")
+    demo.open(page, "runbook/nothing")
+    expect(page.locator("main")).to_contain_text("Nobody has to do anything", timeout=AT_MOST)
+    page.context.close()
+    demo.up.kubectl("delete", "--wait", *scenario)
 
 
 def test_everything_is_reached_by_keyboard(demo: Seen) -> None:

@@ -92,7 +92,7 @@ class APIServer:
         stack.callback(self._live.close)
         self.url = _url(config.host, port)
         self.kubeconfig_path = config.kubeconfig or folder / "kubeconfig"
-        write_kubeconfig(self.kubeconfig_path, self.url, credentials)
+        write_kubeconfig(self.kubeconfig_path, self.url, credentials, in_memory=config.data_dir is None)
         self._ready = True
 
     def _folder(self, stack: AsyncExitStack) -> Path:

@@ -14,6 +14,7 @@ from nodewright.cli.commands.up import DEFAULT_FOLDER
 from nodewright.cli.exits import INTERRUPTED, USAGE, CliError
 from nodewright.cli.flags import with_flags
 from nodewright.cli.help import Command
+from nodewright.cli.merging import MergeFlags, merge_into_kubectls
 from nodewright.cli.options import LogLevel, Verbosity
 from nodewright.cli.screen import say
 
@@ -85,6 +86,7 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
             help="Where its kubeconfig goes (0600). [default: ./<cluster>.kubeconfig]",
         ),
     ] = None,
+    merging: MergeFlags,
     data_dir: Annotated[
         Path, typer.Option("--data-dir", metavar="DIR", help="Where state is kept, as of `nodewright up`.")
     ] = DEFAULT_FOLDER,
@@ -111,7 +113,7 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
     out = (kubeconfig_out or Path(f"{found.cluster.name}.kubeconfig")).absolute()
     order = Order(found, read, out, timeout)
     cloud = inside.simulated_cloud and inside.simulated_cloud.absolute()
-    plan = _Plan(order, data_dir.absolute(), keep, controllers, cloud)
+    plan = _Plan(order, data_dir.absolute(), keep, controllers, cloud, merging.name(found.cluster.name))
     if not asyncio.run(_create(plan)):
         say("stopped before the end; the same command goes on", err=True)
         raise typer.Exit(INTERRUPTED)
@@ -119,13 +121,16 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """``controllers``: objects to put into the new cluster; () if others do it."""
+    """``controllers``: objects to put into the new cluster; () if others do it. ``context``: to add for kubectl; "":
+    none.
+    """
 
     order: Order
     folder: Path
     keep: bool
     controllers: list[dict[str, Any]]
     simulated_cloud: Path | None
+    context: str
 
 
 def _controllers(image: str, components: list[str] | None, *, keep: bool, brought: bool) -> list[dict[str, Any]]:
@@ -182,6 +187,8 @@ async def _work(running: Session, plan: _Plan, shown: Display) -> None:
     shown.close()
     kubeconfig = order.kubeconfig if creation.own_api else running.kubeconfig
     say(f"Cluster {key} is ready after {time.monotonic() - started:.0f} s, kubeconfig {kubeconfig}")
+    if plan.context:
+        say(merge_into_kubectls(kubeconfig, plan.context))
     say(f"\nNext:\n  kubectl --kubeconfig {kubeconfig} get nodes")
     if plan.keep:
         say(f"  nodewright up --data-dir {plan.folder}    # goes on managing it: scale, upgrade, replace what fails")

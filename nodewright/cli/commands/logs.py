@@ -13,7 +13,7 @@ from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace, one_object
 from nodewright.cli.screen import say
-from nodewright.cli.structured import Output, OutputOption, show
+from nodewright.cli.structured import Output, OutputOption, show, show_next
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Key, Kind
@@ -170,18 +170,11 @@ def _show_first(key: Key, entries: list[Entry], showing: _Showing) -> None:
 
 
 def _show_next(entry: Entry, output: Output) -> None:
-    """One entry; as JSON it is one line, as YAML one document, so that a program can read while it goes on."""
     from nodewright.cli.screen import console  # noqa: PLC0415
     from nodewright.reports.timeline.showing import as_lines, as_value  # noqa: PLC0415
 
-    if output is Output.JSON:
-        import json  # noqa: PLC0415
-
-        say(json.dumps(as_value(entry), ensure_ascii=False))
-        return
-    if output is Output.YAML:
-        say("---")
-        show(as_value(entry), output)
+    if output is not Output.TEXT:
+        show_next(as_value(entry), output)
         return
     out = console()
     for line in as_lines(entry, out.width):

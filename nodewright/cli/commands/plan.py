@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewright.cli.choosing import AllNamespaces, Files, files_of
+from nodewright.cli.choosing import AllNamespaces, Files, Labels, files_of, selector_of
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.options import Context, Kubeconfig, Namespace
@@ -17,7 +18,10 @@ from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
+    from api.selectors import Selector
+    from controllers.kernel.refs import Key, Kind, Obj
     from nodewright.cli.dryrun.foresee import Prospect
+    from nodewright.cli.dryrun.in_memory import InMemoryCluster
     from nodewright.runtime.cache.cache import Cache
 
 HELP = """Dry run: what the controllers would do now, and why. Nothing is written and no provider is asked.
@@ -34,6 +38,7 @@ class _Inputs:
     target: Target | None
     namespace: str | None
     """Of objects that name none; None: that of the kubeconfig's context, or "default"."""
+    selector: Selector
 
 
 def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
@@ -49,6 +54,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     filenames: Files = None,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
+    labels: Labels = "",
     output: OutputOption = Output.TEXT,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -57,7 +63,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     on_live = not objects or live or kubeconfig is not None or context is not None
     target = Target(kubeconfig, context) if on_live else None
     shown = None if all_namespaces else namespace
-    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace)))
+    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace, selector_of(labels))))
     prospects = [each for each in prospects if shown is None or each.key.namespace in {shown, ""}]
     title = _title(objects, on_live)
     if output is not Output.TEXT:
@@ -125,7 +131,26 @@ async def _foresee(ask: _Inputs) -> list[Prospect]:
         kind = by_name.get(obj["kind"])
         if kind is not None:
             in_memory.apply(kind, {**obj, "metadata": {"namespace": namespace, **obj["metadata"]}})
-    return dryrun.foresee()
+    before = _objects_in(in_memory)
+    prospects = dryrun.foresee()
+    if ask.selector.empty:
+        return prospects
+    wanted = _chosen((before, _objects_in(in_memory)), ask.selector)
+    return [each for each in prospects if (each.kind, each.key) in wanted]
+
+
+def _objects_in(in_memory: InMemoryCluster) -> dict[Kind, list[Obj]]:
+    from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
+
+    return {kind: objects_of(in_memory.cache, kind) for kind in in_memory.cache.stores}
+
+
+def _chosen(times: Iterable[Mapping[Kind, Iterable[Obj]]], selector: Selector) -> set[tuple[Kind, Key]]:
+    """What is chosen at one of the ``times``: objects go on paper, others come."""
+    from controllers.kernel.refs import key_of  # noqa: PLC0415
+    from nodewright.reports.chosen import chosen  # noqa: PLC0415
+
+    return {(kind, key_of(obj)) for time in times for kind, found in chosen(time, selector).items() for obj in found}
 
 
 def _empty(cache: Cache) -> Cache:
@@ -148,6 +173,7 @@ def _print(prospects: list[Prospect], title: str, everything: bool) -> None:
     out = console()
     for line in sentences(as_tree(prospects, title, DisplayOptions(everything)), out.width):
         out.print(line, soft_wrap=True)
-    if any(prospect.course is not None for prospect in prospects):
-        out.print(Text(assumed_control_planes.ASSUMPTION, "dim"), soft_wrap=True)
-    out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)
+    assumptions = [assumed_control_planes.ASSUMPTION] if any(each.course is not None for each in prospects) else []
+    for text in (*assumptions, ASSUMPTION):
+        for part in textwrap.wrap(text, out.width):
+            out.print(Text(part, "dim"), soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,25 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodewright.cli import completing
+from nodewright.cli.choosing import Labels, selector_of
 from nodewright.cli.cluster.access import Target
-from nodewright.cli.exits import CliError
+from nodewright.cli.exits import FAILED, CliError
 from nodewright.cli.help import Command
 from nodewright.cli.options import Context, Kubeconfig, Namespace
-from nodewright.cli.rollout.access import Deployment, deployment
-from nodewright.cli.rollout.naming import KIND, name_of
+from nodewright.cli.rollout.access import Deployment, deployment, deployments
+from nodewright.cli.rollout.naming import KIND, must_be_kind, name_of
 from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
     from controllers.kernel.refs import Obj
     from nodewright.cli.rollout.history import Revision
-    from nodewright.cli.rollout.rollout_status import RolloutStatus
 
 HELP = """Follow and steer the rollouts of a MachineDeployment, as `kubectl rollout` does those of a Deployment.
 
 Exit code 0: done; 1: failed, refused, or the rollout failed; 2: wrong usage.
 """
-POLL_SECONDS = 0.5
 
 group = typer.Typer(help=HELP, no_args_is_help=True)
 Words = Annotated[
@@ -38,6 +36,15 @@ Words = Annotated[
     typer.Argument(
         metavar="NAME",
         help="md/workers, md workers or workers.",
+        autocompletion=completing.names_of("MachineDeployment", "md", KIND),
+    ),
+]
+
+SomeWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="md/workers, md workers or workers; none, or md alone, with -l.",
         autocompletion=completing.names_of("MachineDeployment", "md", KIND),
     ),
 ]
@@ -56,6 +63,7 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     wait_gone: Annotated[
         bool, typer.Option("--wait-gone", help="Follow it until old Machines are deleted, too.")
     ] = False,
+    output: OutputOption = Output.TEXT,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -67,9 +75,11 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
     seconds = _seconds(timeout)
 
     async def act(found: Deployment) -> None:
+        from nodewright.cli.rollout.following import Following, follow  # noqa: PLC0415
+
         try:
             async with asyncio.timeout(seconds):
-                await _follow(found, Following(watch, revision, wait_gone))
+                await follow(found, Following(watch, revision, wait_gone, output))
         except TimeoutError:
             raise CliError(f'{KIND} "{found.name}" is not rolled out after {timeout}') from None
 
@@ -138,19 +148,37 @@ def undo(
 
 
 @group.command("pause", cls=Command, short_help="Stop a rollout; scaling goes on")
-def pause(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def pause(
+    words: SomeWords = None,
+    labels: Labels = "",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
     """Stop a rollout where it is. Scaling goes on, and templates may be edited without anything rolling."""
-    _run(words, namespace, Target(kubeconfig, context), _setting_paused(True))
+    _run_each(Which(words, labels, namespace, Target(kubeconfig, context)), _setting_paused(True))
 
 
 @group.command("resume", cls=Command, short_help="Let a paused rollout go on")
-def resume(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def resume(
+    words: SomeWords = None,
+    labels: Labels = "",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
     """Let a paused rollout go on."""
-    _run(words, namespace, Target(kubeconfig, context), _setting_paused(False))
+    _run_each(Which(words, labels, namespace, Target(kubeconfig, context)), _setting_paused(False))
 
 
 @group.command("restart", cls=Command, short_help="Replace all Machines by new ones of the same template")
-def restart(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+def restart(
+    words: SomeWords = None,
+    labels: Labels = "",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
     """Replace all Machines by new ones of the same template, within the limits of a rollout."""
 
     async def decide(body: Obj) -> Mapping[str, Any]:
@@ -166,7 +194,44 @@ def restart(words: Words, namespace: Namespace = None, kubeconfig: Kubeconfig = 
         await found.change(decide)
         say(f"{KIND}/{found.name} restarted")
 
-    _run(words, namespace, Target(kubeconfig, context), act)
+    _run_each(Which(words, labels, namespace, Target(kubeconfig, context)), act)
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """One MachineDeployment by name, or those of a namespace that have such labels."""
+
+    words: list[str] | None
+    labels: str
+    namespace: str | None
+    target: Target
+
+
+def _run_each(which: Which, act: Callable[[Deployment], Awaitable[None]]) -> None:
+    """As kubectl does: what one of them refuses is said, and the others are done all the same; then the code is 1.
+
+    Raises CliError for one that is named, and where no object has such labels.
+    """
+    words = which.words or []
+    if not which.labels:
+        _run(words, which.namespace, which.target, act)
+        return
+    must_be_kind(words)
+    selector = selector_of(which.labels)
+
+    async def running() -> int:
+        failed = 0
+        async with deployments(which.target, which.namespace, selector) as chosen:
+            for each in chosen:
+                try:
+                    await act(each)
+                except CliError as error:
+                    failed += 1
+                    say(f"nodewright: {error.line()}", err=True)
+        return failed
+
+    if asyncio.run(running()):
+        raise typer.Exit(FAILED)
 
 
 def _run(words: list[str], namespace: str | None, target: Target, act: Callable[[Deployment], Awaitable[None]]) -> None:
@@ -191,46 +256,6 @@ def _setting_paused(paused: bool) -> Callable[[Deployment], Awaitable[None]]:
         say(f"{KIND}/{found.name} {'paused' if paused else 'resumed'}")
 
     return act
-
-
-@dataclass(frozen=True, slots=True)
-class Following:
-    """``revision``: the one that has to run, 0: any. ``gone``: until old Machines are deleted."""
-
-    watch: bool
-    revision: int
-    gone: bool
-
-
-async def _follow(found: Deployment, following: Following) -> None:
-    """Raises CliError when it failed. A line is printed once; the object is read again every POLL_SECONDS."""
-    from nodewright.cli.rollout.rollout_status import revision_of, rollout_status  # noqa: PLC0415
-
-    printed = ""
-    revision = following.revision
-    while True:
-        body = await found.read()
-        running = revision_of(body)
-        if revision and running != revision:
-            raise CliError(f"revision {revision} is not the running one, which is {running}")
-        rollout: RolloutStatus = rollout_status(body)
-        if rollout.state == "failed":
-            raise CliError(rollout.text, f"See `nodewright describe md {found.name} -n {found.namespace}`")
-        done = rollout.state == "done" and not (following.gone and rollout.going)
-        text = (
-            rollout.text
-            if done or rollout.state != "done"
-            else f"Waiting for old Machines to be gone: {rollout.going}..."
-        )
-        if text != printed:
-            say(text)
-            sys.stdout.flush()
-        printed = text
-        if done and rollout.going:
-            say(f"{rollout.going}; --wait-gone waits for that", err=True)
-        if done or not following.watch:
-            return
-        await asyncio.sleep(POLL_SECONDS)
 
 
 def _list(known: list[Revision]) -> None:

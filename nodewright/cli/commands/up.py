@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from nodewright.cli.autoscaling import Flags, must_scale, options_of
 from nodewright.cli.embedded.folder import DETACHED
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags
+from nodewright.cli.merging import MergeFlags, merge_into_kubectls
 from nodewright.cli.node_policy import NodePolicyFlags
 from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
 from nodewright.cli.provisioning import provisioning_of
@@ -35,6 +37,8 @@ folder: started again, everything goes on where it was. Exit code 0: stopped as 
 START_SECONDS = 90.0
 """How long `--detach` waits for the ready line."""
 DEFAULT_FOLDER = Path(".nodewright/up")
+CONTEXT = "nodewright"
+"""The usual name of a context that is merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +121,10 @@ class PlaneFlags:
 
 
 @with_flags
-def command(
+def command(  # noqa: PLR0913  (one parameter per group of options)
     *,
     plane: PlaneFlags,
+    merging: MergeFlags,
     trusted: trust.Trust,
     node_policy: NodePolicyFlags,
     log_level: LogLevel = Verbosity.WARNING,
@@ -130,6 +135,7 @@ def command(
 
     must_scale(autoscaler, plane.scale)
     trusted.template_kinds()
+    context = merging.name(CONTEXT)
     if plane.detach and DETACHED not in os.environ:
         _start_in_background(plane)
         return
@@ -142,7 +148,7 @@ def command(
 
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
         web = plane.web_port if plane.web and not plane.no_controllers else None
-        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler), web))
+        asyncio.run(_serve(_session_options(plane, trusted, nodes, autoscaler), web, context))
 
 
 def _start_in_background(plane: PlaneFlags) -> None:
@@ -176,8 +182,8 @@ def _session_options(
     )
 
 
-async def _serve(desired: SessionOptions, web: int | None) -> None:
-    """``web``: the port of the web view; None: none is served."""
+async def _serve(desired: SessionOptions, web: int | None, context: str) -> None:
+    """``web``: the port of the web view; None: none is served. ``context``: what to add for kubectl; "": nothing."""
     from nodewright.cli.embedded.session import session  # noqa: PLC0415
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
@@ -187,7 +193,10 @@ async def _serve(desired: SessionOptions, web: int | None) -> None:
     stop_on_signals(stop)
     async with session(desired, stop) as running, AsyncExitStack() as stack:
         if not stop.is_set():
+            merged = merge_into_kubectls(running.kubeconfig, context) if context else ""
             say("\n".join(_greeting(running, desired, time.monotonic() - started)))
+            if merged:
+                say(f"\nkubectl --context {shlex.quote(context)} works too: {merged}")
             if web is not None:
                 say("\n".join(("", *(await _web_view(stack, running, web)))))
             settle_in()

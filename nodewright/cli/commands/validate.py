@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +12,7 @@ from nodewright.cli.choosing import Files, some_files
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.manifests.findings import Finding, in_order
 from nodewright.cli.screen import say
+from nodewright.cli.structured import Output, OutputOption, show
 
 HELP = """Check manifests offline: YAML, schema, rules between fields and the provider's own configuration.
 
@@ -25,17 +24,12 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 
-class Output(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
 def command(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")
     ] = None,
     filenames: Files = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what was found.")] = Output.TEXT,
+    output: OutputOption = Output.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no summary.")] = False,
 ) -> None:
     from nodewright.cli.manifests.checks import Checker  # noqa: PLC0415
@@ -45,8 +39,8 @@ def command(
     for name, text in texts(some_files(files, filenames)):
         found.extend(check_text(checker, name, text))
     findings = in_order(found)
-    if output is Output.JSON:
-        say(json.dumps({"findings": [f.data() for f in findings], "objects": checker.checked}, indent=2))
+    if output is not Output.TEXT:
+        show({"findings": [f.data() for f in findings], "objects": checker.checked}, output)
     else:
         for finding in findings:
             say(finding.line())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from nodewright.apiserver.app import APIServer, APIServerConfig
-from nodewright.apiserver.app.kubeconfig import CONTEXT
+from nodewright.apiserver.app.certificates import Credentials
 from nodewright.apiserver.store import JournalError
 from nodewright.apiserver.values import ApiError
 from nodewright.cli.embedded.folder import held, remember_port, remembered_port
 from nodewright.cli.embedded.stamp import check_in
 from nodewright.cli.exits import CliError
+from nodewright.cli.kubeconfigs import must_be_ours
 from nodewright.cli.moving.simulated import share_hosts_in
 from nodewright.cli.screen import say
 from nodewright.cli.trust import Trust
@@ -212,7 +213,7 @@ async def session(desired: SessionOptions, stop: asyncio.Event) -> AsyncIterator
     """
     async with AsyncExitStack() as stack:
         if desired.kubeconfig is not None:
-            _refuse_foreign(desired.kubeconfig)
+            must_be_ours(desired.kubeconfig, _authority_in(desired.data_dir))
         if desired.data_dir is not None:
             stack.enter_context(held(desired.data_dir))
             check_in(desired.data_dir)
@@ -241,17 +242,14 @@ def _keep_simulated_hosts(stack: AsyncExitStack, desired: SessionOptions) -> Non
     stack.callback(WORLDS.close)
 
 
-def _refuse_foreign(kubeconfig: Path) -> None:
-    """A kubeconfig with other clusters in it would be overwritten. Raises CliError."""
+def _authority_in(folder: Path | None) -> bytes | None:
+    """That of the plane whose state lies there, as kubeconfigs have it; None before its first start."""
+    if folder is None:
+        return None
     try:
-        known = json.loads(kubeconfig.read_text() or "{}")
-        names = {str(c.get("name")) for c in known.get("clusters") or ()}
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, AttributeError):
-        names = {"?"}
-    if names - {CONTEXT}:
-        raise CliError(f"{kubeconfig} exists and is not ours: it would be overwritten", "Choose another --kubeconfig")
+        return base64.b64encode(Credentials(folder).ca.read_bytes())
+    except OSError:
+        return None
 
 
 async def _serve(stack: AsyncExitStack, desired: SessionOptions) -> APIServer:

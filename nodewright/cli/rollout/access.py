@@ -14,7 +14,8 @@ from nodewright.cli.rollout.naming import KIND
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from controllers.kernel.refs import Obj
+    from api.selectors import Selector
+    from controllers.kernel.refs import Kind, Obj
     from nodewright.runtime.kube.client import KubeClient
 
 _ATTEMPTS = 10
@@ -46,14 +47,7 @@ class Deployment:
         """All MachineSets of the namespace."""
         from controllers.kernel.refs import MACHINE_SET  # noqa: PLC0415
 
-        found: list[dict[str, Any]] = []
-        more = ""
-        while True:
-            page = await self.client.list_page(MACHINE_SET, continue_=more, namespace=self.namespace)
-            found += page.items
-            more = page.continue_
-            if not more:
-                return found
+        return await _all(self.client, MACHINE_SET, self.namespace)
 
     async def change(self, decide: Callable[[Obj], Awaitable[Mapping[str, Any]]], *, guarded: bool = False) -> bool:
         """Patch it with what ``decide`` makes of it; False if that is nothing.
@@ -85,3 +79,30 @@ async def deployment(target: Target, namespace: str | None, name: str) -> AsyncI
     connection = await connect(target)
     async with client_of(connection) as client:
         yield Deployment(client, namespace or connection.namespace, name)
+
+
+@asynccontextmanager
+async def deployments(target: Target, namespace: str | None, selector: Selector) -> AsyncIterator[list[Deployment]]:
+    """Those of one namespace that ``selector`` matches, by name. Raises CliError if there is none."""
+    from controllers.kernel.refs import MACHINE_DEPLOYMENT, key_of, labels_of  # noqa: PLC0415
+
+    connection = await connect(target)
+    where = namespace or connection.namespace
+    async with client_of(connection) as client:
+        there = await _all(client, MACHINE_DEPLOYMENT, where)
+        found = sorted(key_of(obj).name for obj in there if selector.matches(labels_of(obj)))
+        if not found:
+            hint = f"{len(there)} have other labels" if there else "See `kubectl get md -A`"
+            raise CliError(f"there is no {KIND} with labels {selector} in namespace {where}", hint)
+        yield [Deployment(client, where, name) for name in found]
+
+
+async def _all(client: KubeClient, kind: Kind, namespace: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    more = ""
+    while True:
+        page = await client.list_page(kind, continue_=more, namespace=namespace)
+        found += page.items
+        more = page.continue_
+        if not more:
+            return found

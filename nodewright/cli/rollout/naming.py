@@ -12,6 +12,8 @@ _WORDS = frozenset(("md", KIND, f"{KIND}s", f"{KIND}.cluster.k8s.io", f"{KIND}s.
 
 def name_of(words: Sequence[str]) -> str:
     """The name in ``md/workers``, ``md workers`` or ``workers``. Raises CliError (usage)."""
+    if not words:
+        raise CliError("no object is named", "Name it like md/workers", USAGE)
     parts = words[0].split("/", 1) if len(words) == 1 else list(words)
     if len(parts) == 1 and parts[0]:
         return parts[0]
@@ -22,3 +24,9 @@ def name_of(words: Sequence[str]) -> str:
             f"{parts[0]} has no rollouts here", "Only machinedeployment (md) has; name it like md/workers", USAGE
         )
     return parts[1]
+
+
+def must_be_kind(words: Sequence[str]) -> None:
+    """Beside ``-l`` no name may stand, the kind may. Raises CliError (usage)."""
+    if words and (len(words) > 1 or words[0].lower() not in _WORDS):
+        raise CliError(f"-l chooses the objects, and {' '.join(words)!r} names one", "Leave one of them out", USAGE)

@@ -161,9 +161,10 @@ def _shown(fleet: Fleet, problem: Problem, width: int) -> list[Text]:
         lines[0].append("  ").append_text(state)
     else:
         lines.append(Text("    ").append_text(state))
-    wrapped = textwrap.wrap(problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)
-    if len(wrapped) > _MOST_MESSAGE_LINES:
-        wrapped = [*wrapped[: _MOST_MESSAGE_LINES - 1], wrapped[_MOST_MESSAGE_LINES - 1] + " …"]
+    wrapped = textwrap.wrap(
+        problem.message, max(width - 4, 20), break_long_words=False, break_on_hyphens=False,
+        max_lines=_MOST_MESSAGE_LINES, placeholder=" …",
+    )  # fmt: skip
     step = with_runbook(problem.next_step, problem.reason)
     advice = f"→ {step}" if step else ""
     steps = textwrap.wrap(advice, max(width - 4, 20), break_long_words=False, break_on_hyphens=False)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from api.conditions import SetCondition
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -20,6 +21,7 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
     key_of,
+    uid_of,
 )
 from controllers.kernel.view import View
 from controllers.kernel.workload import cluster_key_of
@@ -96,10 +98,12 @@ def summarize(
 def _trees(listed: Mapping[Kind, list[Obj]], view: View) -> Iterator[tuple[str, Branch]]:
     """Of Clusters, and of what belongs to none that is there: each object is in one tree. With its namespace."""
     clusters = {key_of(cluster) for cluster in listed[CLUSTER]}
+    there = {uid_of(obj) for kind in TOPS for obj in listed[kind]}
     loose: dict[str, list[Obj]] = {}
     for kind in TOPS:
         for obj in listed[kind]:
-            if kind != CLUSTER and (has_owner(obj, view) or _cluster(kind, obj) in clusters):
+            owned = controller_uid(obj) in there and has_owner(obj, view)
+            if kind != CLUSTER and (owned or _cluster(kind, obj) in clusters):
                 continue
             if kind == MACHINE:
                 loose.setdefault(key_of(obj).namespace, []).append(obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from api import names
 from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineCondition, SetCondition
 from api.names import MachinePhase
 from controllers.kernel import view as indexes
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.conditions import find, format_time, parse_time
 from controllers.kernel.ownership import controlled
 from controllers.kernel.refs import (
     CLUSTER,
@@ -25,6 +25,7 @@ from controllers.kernel.refs import (
     Obj,
     is_deleting,
     key_of,
+    spec_of,
     uid_of,
 )
 from controllers.kernel.view import View
@@ -32,6 +33,7 @@ from controllers.kernel.wording import counted
 from controllers.kernel.workload import cluster_key_of, recorded_secret
 from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
+from nodewright.reports.json_parts import part
 from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.branch import Branch, Mood
 from nodewright.reports.tree.health import conditions_of, lines_of, mood_of, mood_of_condition, wants_an_eye
@@ -120,12 +122,19 @@ class _Gardener:
         if kind == CLUSTER:
             below = self._of_cluster(obj)
         elif kind == MACHINE_DEPLOYMENT:
-            below = [self.branch(MACHINE_SET, s) for s in self._sets_of(obj)]
+            below = [*self._planned(obj), *(self.branch(MACHINE_SET, s) for s in self._sets_of(obj))]
         elif kind in (MACHINE_SET, CONTROL_PLANE):
             below = self.grouped(controlled(obj, MACHINE, self._view))
         elif kind == MACHINE_HEALTH_CHECK:
             below = self.grouped(selected(parse_spec(obj), key_of(obj).namespace, self._view))
         return self._line(kind, obj, _counts(obj), below)
+
+    def _planned(self, deployment: Obj) -> Iterator[Branch]:
+        """The time at which its Machines are replaced anyway, as long as that is still to come."""
+        after = part(spec_of(deployment), "rollout").get("after")
+        time = parse_time(after)
+        if time is not None and time > self._view.now:
+            yield Branch("spec.rollout.after", state=format_time(time), message="its Machines are replaced then")
 
     def _line(self, kind: Kind, obj: Obj, state: str, below: Iterable[Branch]) -> Branch:
         conditions = conditions_of(obj)

@@ -40,27 +40,68 @@ def age(since: datetime | None, now: datetime) -> str:
 
 
 def lines(tree: Branch, now: datetime, width: int) -> list[Text]:
-    """The tree for a terminal of ``width`` columns: messages beside it where there is room, else below their line."""
+    """The tree for a terminal of ``width`` columns: messages beside it where there is room, else below their line.
+
+    Where even the columns have no room, each line has its own.
+    """
     from rich.text import Text  # noqa: PLC0415
 
     branches = list(rows(tree))
     head = [Text(title, "bold") for title in ("NAME", "", "STATE", "REASON", "SINCE")]
-    table = [head, *(_cells(prefix, branch, now) for prefix, branch in branches)]
-    widths = widths_of(table)
+    table = [_cells(prefix, branch, now) for prefix, branch in branches]
+    measured = ([head, *table], [head, *map(_aligned_part, table, branches)])
+    widths = next((found for found in map(widths_of, measured) if sum(found) + GAP * (len(found) - 1) <= width), None)
+    if widths is None:
+        return [line for cells, row in zip(table, branches, strict=True) for line in _loose(cells, row, width)]
     free = width - sum(widths) - GAP * len(widths)
     drawn = [line_of([*head, Text("MESSAGE", "bold")] if free >= LEAST_WIDTH else head, [*widths, 0])]
-    for cells, (prefix, branch) in zip(table[1:], branches, strict=True):
-        below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
-        if free >= LEAST_WIDTH:
+    for cells, (prefix, branch) in zip(table, branches, strict=True):
+        below = _ribs_below(prefix, branch)
+        if line_of(cells, widths).cell_len > width:
+            drawn.extend(_loose(cells, (prefix, branch), width))
+        elif free >= LEAST_WIDTH:
             message_lines = _wrapped(branch, free)
             drawn.append(line_of([*cells, Text(message_lines[0] if message_lines else "")], [*widths, 0]))
             gap = " " * (width - free - len(below))
             drawn.extend(Text(below, "dim").append(gap + more, "not dim") for more in message_lines[1:])
         else:
-            message_lines = _wrapped(branch, max(LEAST_WIDTH, width - len(below) - GAP))
             drawn.append(line_of(cells, widths))
-            drawn.extend(Text(below, "dim").append(" " * GAP + more, "not dim") for more in message_lines)
+            drawn.extend(_below(below, _wrapped(branch, max(LEAST_WIDTH, width - len(below) - GAP))))
     return drawn
+
+
+def _aligned_part(cells: list[Text], row: tuple[str, Branch]) -> list[Text]:
+    """Cells by which columns are measured where room is short: a state behind which nothing stands may be longer."""
+    _, branch = row
+    return cells[:2] if not (branch.reason or branch.since or branch.message or branch.advice) else cells
+
+
+def _loose(cells: list[Text], row: tuple[str, Branch], width: int) -> Iterator[Text]:
+    """One branch without columns; what does not fit behind its name stands below it."""
+    from rich.text import Text  # noqa: PLC0415
+
+    prefix, branch = row
+    below = _ribs_below(prefix, branch)
+    free = max(LEAST_WIDTH, width - len(below) - GAP)
+    name, *rest = (cell for cell in cells if cell.plain.strip())
+    states = Text(" " * GAP).join(rest)
+    if not rest or name.cell_len + GAP + states.cell_len <= width:
+        yield Text(" " * GAP).join([name, states] if rest else [name])
+    else:
+        yield name
+        folded = [states] if len(below) + GAP + states.cell_len <= width else map(Text, _folded(states.plain, free))
+        yield from (Text(below + " " * GAP, "dim").append_text(line) for line in folded)
+    yield from _below(below, _wrapped(branch, free))
+
+
+def _below(ribs: str, texts: list[str]) -> Iterator[Text]:
+    from rich.text import Text  # noqa: PLC0415
+
+    yield from (Text(ribs, "dim").append(" " * GAP + text, "not dim") for text in texts)
+
+
+def _ribs_below(prefix: str, branch: Branch) -> str:
+    return prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
 
 
 def sentences(tree: Branch, width: int) -> list[Text]:
@@ -71,7 +112,7 @@ def sentences(tree: Branch, width: int) -> list[Text]:
     for prefix, branch in rows(tree):
         mark = f"{MARKS[branch.mood]} " if branch.mood else ""
         message = ": ".join(part for part in (branch.reason, branch.message) if part)
-        below = prefix.replace("├─", "│ ").replace("└─", "  ") + ("│ " if branch.children else "  ")
+        below = _ribs_below(prefix, branch)
         free = max(LEAST_WIDTH, width - len(prefix))
         folded = _folded(f"{mark}{branch.name}" + (f" — {message}" if message else ""), free)
         first = Text(prefix, "dim").append(mark, STYLES[branch.mood])

@@ -11,6 +11,11 @@ from tests.builders.objects import Builder
 PAUSED = {
     "its own annotation": (machine("m").annotated("nodewright.dev/paused"), "nodewright.dev/paused"),
     "an annotation without a value": (machine("m").annotated("cluster.x-k8s.io/paused", ""), "cluster.x-k8s.io/paused"),
+    "what a person wrote": (
+        machine("m").annotated("nodewright.dev/paused", "moving\nthe racks"),
+        "has the annotation nodewright.dev/paused: moving the racks",
+    ),
+    "a text that is too long": (machine("m").annotated("nodewright.dev/paused", "x" * 300), f"paused: {'x' * 200}…"),
     "a cluster's annotation": (cluster("c").annotated("cluster.x-k8s.io/paused"), "Cluster default/c"),
     "a cluster's spec": (cluster("c").paused(), "Cluster default/c has spec.paused"),
     "initializers": (
@@ -34,6 +39,12 @@ NOT_PAUSED = {
 @pytest.mark.parametrize(("builder", "why"), PAUSED.values(), ids=PAUSED.keys())
 def test_paused(builder: Builder, why: str) -> None:
     assert why in paused_by((None, builder.build()))
+
+
+@pytest.mark.parametrize("value", ["", "true", "True", "yes"])
+def test_a_mere_yes_is_not_repeated(value: str) -> None:
+    said = paused_by((machine("m").annotated("nodewright.dev/paused", value).build(),))
+    assert said.endswith("has the annotation nodewright.dev/paused")
 
 
 @pytest.mark.parametrize("builder", NOT_PAUSED.values(), ids=NOT_PAUSED.keys())

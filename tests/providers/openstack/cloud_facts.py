@@ -15,7 +15,7 @@ from providers.openstack import ownership_tags
 from providers.openstack.config import Cloud
 from providers.openstack.login import login_in
 from providers.openstack.lookup import Lookup
-from providers.openstack.session import COMPUTE, IMAGE, NETWORK, Session
+from providers.openstack.session import COMPUTE, IMAGE, NETWORK, VOLUME, Session
 
 NOBODY = "11111111-1111-1111-1111-111111111111"
 Thing = dict[str, Any]
@@ -264,3 +264,14 @@ class CloudFacts:
         assert (await lookup.zone("az2"))["zoneName"] == "az2"
         assert await self.refused(lookup.key_pair("none")) is ErrorClass.NOT_FOUND
         assert await self.refused(lookup.zone("az9")) is ErrorClass.NOT_FOUND
+
+    async def test_a_member_may_ask_what_is_used_of_the_project_s_quotas(self, cloud: Session) -> None:
+        """Of Neutron only by the project's id, which it tells; the others know it by the login."""
+        project = (await cloud.get(NETWORK, "/quotas/tenant"))["tenant"]["tenant_id"]
+        before = (await cloud.get(NETWORK, f"/quotas/{project}/details"))["quota"]["port"]
+        await self.a_port(cloud)
+        after = (await cloud.get(NETWORK, f"/quotas/{project}/details"))["quota"]["port"]
+        assert after["used"] == before["used"] + 1
+        assert isinstance(after["limit"], int)
+        for service, field in ((COMPUTE, "maxTotalInstances"), (VOLUME, "maxTotalVolumes")):
+            assert isinstance((await cloud.get(service, "/limits"))["limits"]["absolute"][field], int)

@@ -1,4 +1,4 @@
-"""A small OpenStack over HTTP: as much of Keystone, Nova, Neutron and Glance as the provider uses.
+"""A small OpenStack over HTTP: as much of Keystone, Nova, Neutron, Glance and Cinder as the provider uses.
 
 Verified: ``cloud_facts.py`` and the provider's contract run on it and on a real cloud alike. Time passes by looking:
 each list of servers moves what is under way by one step.
@@ -51,6 +51,15 @@ class FakeCloud:
         self.neutron = FakeNeutron()
         self.octavia = FakeOctavia(self.neutron) if octavia else None
         self.nova = FakeNova(self.neutron, self._has_image, instances)
+        self.catalog = {
+            "compute": "compute/v2.1",
+            "network": "network",
+            "image": "image",
+            "block-storage": "volume/v3/demo",
+        }
+        if octavia:
+            self.catalog["load-balancer"] = "load-balancer"
+        self.volume_limits: Thing = {"maxTotalVolumes": 10, "totalVolumesUsed": 2, "maxTotalVolumeGigabytes": -1}
         self._most_per_page = most_per_page
         self._runner: web.AppRunner | None = None
         self.url = ""
@@ -105,7 +114,7 @@ class FakeCloud:
         service, _, rest = request.path.lstrip("/").partition("/")
         if service == "identity":
             return await self._identity(request)
-        path = re.sub(r"^v2(\.[01])?", "", rest).removesuffix("/") or "/"
+        path = re.sub(r"^(v2(\.[01])?|v3(/demo)?)", "", rest).removesuffix("/") or "/"
         if path == "/":
             return web.json_response(self._versions(service, request))
         self.asked[f"{request.method} {path}"] += 1
@@ -145,9 +154,10 @@ class FakeCloud:
         user = body["auth"]["identity"].get("password", {}).get("user", {})
         if user.get("password") != PASSWORD:
             return web.json_response({"error": {"message": "no such user", "code": 401}}, status=401)
-        services = [("compute", "compute/v2.1"), ("network", "network"), ("image", "image")]
-        services += [("load-balancer", "load-balancer")] if self.octavia is not None else []
-        catalog = [{"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]} for kind, path in services]
+        catalog = [
+            {"type": kind, "name": kind, "endpoints": [self._endpoint(kind, path)]}
+            for kind, path in self.catalog.items()
+        ]
         token = {
             "methods": ["password"],
             "expires_at": "2999-01-01T00:00:00.000000Z",
@@ -164,13 +174,14 @@ class FakeCloud:
                 "url": f"{self.url}/{path}"}  # fmt: skip
 
     def _versions(self, service: str, request: web.Request) -> Thing:
-        number = {"compute": "v2.1", "network": "v2.0", "image": "v2.9", "load-balancer": "v2.0"}[service]
-        path = {"compute": "v2.1", "network": "v2.0", "image": "v2", "load-balancer": "v2.0"}[service]
+        number = {"compute": "v2.1", "image": "v2.9", "volume": "v3.0"}.get(service, "v2.0")
+        path = {"compute": "v2.1", "image": "v2", "volume": "v3"}.get(service, "v2.0")
+        newest, oldest = {"compute": ("2.96", "2.1"), "volume": ("3.70", "3.0")}.get(service, ("", ""))
         version = {
             "id": number,
             "status": "CURRENT",
-            "version": "2.96" if service == "compute" else "",
-            "min_version": "2.1" if service == "compute" else "",
+            "version": newest,
+            "min_version": oldest,
             "links": [{"rel": "self", "href": f"{self.url}/{service}/{path}/"}],
         }
         return {"version": version} if request.path.rstrip("/").endswith(path) else {"versions": [version]}
@@ -180,11 +191,19 @@ class FakeCloud:
             "compute": self.nova.answer,
             "network": self.neutron.answer,
             "image": self._image_api,
+            "volume": self._volume_api,
         }
         if self.octavia is not None:
             handlers["load-balancer"] = self.octavia.answer
         status, answer = handlers[service](request, path, body)
         return web.json_response(answer, status=status) if answer is not None else web.Response(status=status)
+
+    # Cinder
+
+    def _volume_api(self, request: web.Request, path: str, body: Any) -> tuple[int, Any]:
+        if path != "/limits":
+            raise Refused(404, path, "itemNotFound")
+        return 200, {"limits": {"rate": [], "absolute": self.volume_limits}}
 
     # Glance
 

@@ -76,7 +76,16 @@ class FakeNeutron:
             case ("DELETE", ["trunks", identity]):
                 del self.trunks[self._found(self.trunks, identity, "Trunk")["id"]]
                 return 204, None
+            case ("GET", ["quotas", "tenant"]):
+                return 200, {"tenant": {"tenant_id": "demo"}}
+            case ("GET", ["quotas", "demo", "details"]):
+                return 200, {"quota": self._quotas()}
         raise Refused(404, path, "NeutronError")
+
+    def _quotas(self) -> Thing:
+        """Trunks are not limited: -1, as Neutron says it."""
+        counts = {"port": (len(self.ports), 500), "floatingip": (len(self.floating_ips), 50), "trunk": (0, -1)}
+        return {name: {"used": used, "limit": limit, "reserved": 0} for name, (used, limit) in counts.items()}
 
     def make_port(self, desired: Thing) -> Thing:
         if desired["network_id"] not in self.networks.values():

@@ -1,7 +1,7 @@
 // Accounts of providers: hosts, what is on its way, and what is refused.
 import {asking} from "./asking.js";
 import {empty, h, panel} from "./dom.js";
-import {counted} from "./words.js";
+import {counted, reasonTag} from "./words.js";
 
 export function accountsView(view) {
   return asking({view, path: () => "/api/accounts", kinds: ["Machine"], draw, pause: 1500});
@@ -22,6 +22,6 @@ function account(each, gauges) {
       gauges && each.scope !== "no host yet" ? h("span", {class: `tag ${each.pausing ? "failed" : "ready"}`}, each.pausing ? "breaker open: calls pause" : "breaker closed") : null,
       each.orphans ? h("span", {class: "tag notready"}, counted(each.orphans, "orphan host")) : null)),
     h("div", {class: "totals"}, states.map(([word, count]) => h("div", {class: "total"}, h("b", null, count), h("span", null, word))), states.length ? null : h("p", {class: "muted"}, "no Machine")),
-    each.refusals.map((one) => h("div", {class: "problem"}, h("div", {class: "line"}, h("span", {class: "about"}, counted(one.count, "Machine")), h("span", {class: `tag ${one.limit ? "notready" : "failed"}`}, one.reason),
+    each.refusals.map((one) => h("div", {class: "problem"}, h("div", {class: "line"}, h("span", {class: "about"}, counted(one.count, "Machine")), reasonTag(one.reason, `tag ${one.limit ? "notready" : "failed"}`, one.runbook),
       h("span", {class: "muted"}, `for example ${one.example}`)), h("span", {class: "why"}, one.message), one.nextStep ? h("span", {class: "step"}, one.nextStep) : null)));
 }

@@ -8,6 +8,7 @@ import {objectView} from "./object.js";
 import {machineView} from "./machine.js";
 import {planView} from "./plan.js";
 import {rolloutsView} from "./rollouts.js";
+import {runbookView} from "./runbook.js";
 import {sizesView} from "./sizes.js";
 
 const VIEWS = [
@@ -19,7 +20,7 @@ const VIEWS = [
   {path: "accounts", title: "Accounts", make: accountsView},
   {path: "plan", title: "Plan", make: planView},
 ];
-const MORE = {machine: {title: "Machine", make: machineView}, object: {title: "Object", make: objectView}};
+const MORE = {machine: {title: "Machine", make: machineView}, object: {title: "Object", make: objectView}, runbook: {title: "Runbook", make: runbookView}};
 const root = document.getElementById("app");
 const store = {fleet: null, problems: null, session: null, live: false};
 let shown = null;

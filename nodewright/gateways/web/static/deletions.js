@@ -1,7 +1,7 @@
 // The deletion board: what holds which Machines, since when and until when.
 import {asking} from "./asking.js";
 import {empty, h, panel, table} from "./dom.js";
-import {ago, counted, objectHref} from "./words.js";
+import {ago, counted, objectHref, reasonTag} from "./words.js";
 
 export function deletionsView(view) {
   return asking({view, path: () => "/api/deletions", kinds: ["Machine"], draw});
@@ -19,7 +19,7 @@ function holder(each) {
   const columns = [{title: "Machine"}, {title: "Node"}, {title: "Since"}, {title: "Until"}, {title: "Of"}];
   return h("section", {class: "panel"},
     h("header", null, h("h2", null, `${each.count} × `, each.holder, h("span", {class: "muted"}, ` ${each.namespace}`)),
-      h("span", {class: `tag ${each.heldUp ? "failed" : "leaving"}`}, each.heldUp ? `held up: ${each.reason}` : each.reason)),
+      reasonTag(each.reason, `tag ${each.heldUp ? "failed" : "leaving"}`, each.runbook, each.heldUp ? "held up: " : "")),
     h("div", {class: "body stack"}, each.message ? h("p", null, each.message) : null, each.nextStep && each.heldUp ? h("p", {class: "muted"}, `→ ${each.nextStep}`) : null),
     table(`Machines held by ${each.holder}`, columns, rows), each.count > rows.length ? empty(`and ${counted(each.count - rows.length, "more Machine")}`) : null);
 }

@@ -1,6 +1,6 @@
 // The fleet, counted by what its Machines have in common, then Machine by Machine; and what is wrong.
 import {empty, fill, h, panel, table} from "./dom.js";
-import {STATES, ago, classOf, counted, number, objectHref, objectLink, shares, stateTag} from "./words.js";
+import {STATES, ago, classOf, counted, number, objectHref, objectLink, reasonTag, shares, stateTag} from "./words.js";
 
 const DIMENSIONS = [
   ["cluster", "Cluster"], ["owner", "Set"], ["zone", "Zone"], ["version", "Version"], ["state", "State"], ["namespace", "Namespace"],
@@ -152,7 +152,7 @@ export function fleetView(view) {
 
   const problem = (each) => h("div", {class: "problem"},
     h("div", {class: "line"}, h("span", {class: "about"}, objectLink(each.object, each.namespace ?? "")),
-      h("span", {class: "tag failed"}, each.reason ?? ""), each.since ? h("span", {class: "muted"}, ago(each.since, "for ")) : null),
+      reasonTag(each.reason ?? "", "tag failed", each.runbook), each.since ? h("span", {class: "muted"}, ago(each.since, "for ")) : null),
     each.below ? h("span", {class: "muted"}, "in ", objectLink(each.below, each.namespace ?? "")) : null,
     each.message ? h("span", {class: "why"}, each.message) : null, each.nextStep ? h("span", {class: "step"}, each.nextStep) : null);
 

@@ -63,3 +63,10 @@ export function objectLink(title, namespace) {
   if (slash < 0 || !SHOWN.has(kind)) return title;
   return h("a", {href: objectHref(kind, namespace, title.slice(slash + 1))}, title);
 }
+
+/** A reason, which leads to its runbook where there is one. */
+export function reasonTag(reason, classes, runbook, before = "") {
+  const heading = (runbook ?? "").split("#")[1];
+  if (!heading) return h("span", {class: classes}, before, reason);
+  return h("a", {class: classes, href: `#/runbook/${encodeURIComponent(heading)}`, title: "what it means, and what to do"}, before, reason);
+}
