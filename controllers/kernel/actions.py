@@ -137,6 +137,18 @@ class DeleteHost:
 
 
 @dataclass(frozen=True, slots=True)
+class RebootHost:
+    """Ask the provider to boot ``host`` anew, once for ``attempt``; done when its list shows that."""
+
+    machine: Ref
+    identity: HostIdentity
+    host: Host
+    config: Mapping[str, Any]
+    attempt: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnsureBootstrap:
     """See that the bootstrap data of ``order`` is there, and its token good for a while; observed in the next
     reconcile. No secret is in the action: it is made and rendered by whoever carries it out."""
@@ -184,7 +196,7 @@ class RenewKubeconfig:
 
 
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
-HostAction = CreateHost | UpdateHost | DeleteHost
+HostAction = CreateHost | UpdateHost | DeleteHost | RebootHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
 Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig
 
@@ -194,9 +206,9 @@ def kind_of(action: Action) -> Kind | None:
     match action:
         case Create(kind=kind) | CreateFromTemplate(kind=kind):
             return kind
-        case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
+        case CreateHost() | UpdateHost() | DeleteHost() | RebootHost() | Event():
             return None
-        case RemoveEtcdMember() | RenewKubeconfig():
+        case EnsureBootstrap() | RemoveBootstrap() | RemoveEtcdMember() | RenewKubeconfig():
             return None
         case _:
             return action.target.kind

@@ -21,7 +21,6 @@ from providers.base.contract import (
     Host,
     HostIdentity,
     HostRequest,
-    HostState,
     InProgress,
     NeedsDrain,
     NeedsReplacement,

@@ -20,7 +20,7 @@ from providers.base import addresses, power
 from providers.base.contract import Secrets
 from providers.base.errors import ErrorClass, ProviderError
 
-PASSWORD = "password"
+PASSWORD = "password"  # noqa: S105
 """Key of the Secret that ``power.secretName`` names."""
 AT_ONCE = 4
 """Commands of one pool that run at a time."""

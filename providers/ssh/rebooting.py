@@ -79,4 +79,6 @@ class Rebooting:
 
 
 def _power_failed(found: Seen, problem: str) -> ProviderError:
-    return ProviderError(ErrorClass.INTERNAL, f"host {found.host.name} can't be rebooted by its power command: {problem}")
+    return ProviderError(
+        ErrorClass.INTERNAL, f"host {found.host.name} can't be rebooted by its power command: {problem}"
+    )

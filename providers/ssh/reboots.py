@@ -1,8 +1,8 @@
 """Which way a host is rebooted for an attempt, and whether it was: a record in the pool's status. Pure.
 
-The record is written before anything is done. Over SSH the host itself compares its boot id with the one in the record,
-so that a repeated order boots it once. A power command can't tell: it is run by whoever wrote the record, and never again
-for that attempt.
+The record is written before anything is done. Over SSH the host itself compares its boot id with the one in the
+record, so that a repeated order boots it once. A power command can't tell: it is run by whoever wrote the record, and
+never again for that attempt.
 """
 
 from __future__ import annotations

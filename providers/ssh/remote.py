@@ -172,7 +172,9 @@ sed -n 2p "$home/claim" | tell claim
 _REBOOT = """\
 # reboot
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
-if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ]; then systemctl reboot < /dev/null > /dev/null 2>&1 || exit 71; fi
+if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ]; then
+  systemctl reboot < /dev/null > /dev/null 2>&1 || exit 71
+fi
 echo yes | tell rebooting
 """
 
@@ -248,7 +250,8 @@ WantedBy=multi-user.target
 
 def look() -> str:
     """Answers hostname, time and boot (its boot id); claim, quarantine, releasing, started, changing, failure and log
-    where they are there; kubelet (as systemd calls its state) and version of a host that has joined and to which nothing is being done.
+    where they are there; kubelet (as systemd calls its state) and version of a host that has joined and to which
+    nothing is being done.
     """
     return _PRELUDE + _LOOK
 

@@ -51,7 +51,8 @@ class FakeHost:
         self._program(
             "systemctl",
             f'echo "$*" >> {self.root}/systemctl.log\n'
-            f'[ "$1" != reboot ] || [ -e {self.root}/hung ] || cat /proc/sys/kernel/random/uuid > {self.root}{_BOOT_ID}\n'
+            f'[ "$1$(ls {self.root}/hung 2>/dev/null)" != reboot ] || '
+            f"cat /proc/sys/kernel/random/uuid > {self.root}{_BOOT_ID}\n"
             f'[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
