@@ -24,7 +24,7 @@ def sick(arena: Arena, key: Key, *, attempt: str = "one", number: int = 1, secon
     times = {"requestedAt": format_time(arena.now), "deadline": format_time(arena.now + timedelta(seconds=seconds))}
     reboot = {"attempt": attempt, "number": number, **times}
     said["lastTransitionTime"] = format_time(arena.now)
-    arena._store(MACHINE, key, {"status": {"conditions": [*conditions, said], "reboot": reboot}}, "")
+    arena._store(MACHINE, key, {"status": {"conditions": [*conditions, said], "reboot": reboot}}, "status")
 
 
 def reboots(arena: Arena) -> list[RebootHost]:
@@ -93,7 +93,7 @@ def test_nothing_is_rebooted_for_a_machine_that_is_well_again_or_whose_time_is_o
     sick(arena, key, attempt="two")
     conditions = arena.machine(key)["status"]["conditions"]
     well = [{**c, "status": "True"} if c["type"] == "HealthCheckSucceeded" else c for c in conditions]
-    arena._store(MACHINE, key, {"status": {"conditions": well}}, "")
+    arena._store(MACHINE, key, {"status": {"conditions": well}}, "status")
     arena.run(key, 5)
     assert reboots(arena) == []
 
