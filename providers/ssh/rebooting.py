@@ -55,7 +55,7 @@ class Rebooting:
             await self._over_ssh(pool, found, record)
 
     async def _over_ssh(self, pool: Pool, found: Seen, record: SSHHostReboot) -> None:
-        script = remote.reboot(record.claim, record.boot_id)
+        script = remote.reboot(record.claim, record.boot_id, record.attempt)
         try:
             answer = await self._connections.run(found.host, pool.secret, script, step="reboot")
         except HostError as error:

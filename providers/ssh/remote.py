@@ -172,8 +172,10 @@ sed -n 2p "$home/claim" | tell claim
 _REBOOT = """\
 # reboot
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
-if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ]; then
-  systemctl reboot < /dev/null > /dev/null 2>&1 || exit 71
+ordered=/run/nodewright-reboot # gone with the boot; systemd refuses a second order while it goes down
+if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ] && [ "$(cat "$ordered" 2> /dev/null)" != "$attempt" ]; then
+  said=$(systemctl reboot 2>&1 < /dev/null) || { echo "systemctl reboot: $said" >&2; exit 71; }
+  { echo "$attempt" > "$ordered"; } 2> /dev/null
 fi
 echo yes | tell rebooting
 """
@@ -261,11 +263,11 @@ def check() -> str:
     return _PRELUDE + checkup.SCRIPT
 
 
-def reboot(claim_id: str, boot: str) -> str:
-    """Boots the host anew unless it has another boot id than ``boot``. No lock: what hangs may hold it. Answers
-    rebooting, or gone.
+def reboot(claim_id: str, boot: str, attempt: str) -> str:
+    """Boots the host anew unless it has another boot id than ``boot``, or was told to for ``attempt``. No lock: what
+    hangs may hold it. Answers rebooting, or gone.
     """
-    return _PRELUDE + _values(id=claim_id, boot=boot) + _REBOOT
+    return _PRELUDE + _values(id=claim_id, boot=boot, attempt=attempt) + _REBOOT
 
 
 def free() -> str:

@@ -20,7 +20,7 @@ from providers.base.errors import ErrorClass, ProviderError
 USER_KEY = asyncssh.generate_private_key("ssh-ed25519")
 POOL, SECRET = "racks", "racks-key"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes", _BOOT_ID)
+_MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes", _BOOT_ID, "/run/nodewright-reboot")
 
 
 class FakeHost:
@@ -57,6 +57,7 @@ class FakeHost:
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
         (self.root / _BOOT_ID[1:]).parent.mkdir(parents=True)
+        (self.root / "run").mkdir()
         self.boot()
         self._program("uname", f"echo {name}")
         self._program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -265,6 +266,12 @@ async def test_the_next_machine_of_the_host_finds_no_record(world: World, provid
 def test_a_file_of_commands_that_can_not_be_used_is_refused_by_field(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said.replace("{", r"\{")):
         power.read(text)
+
+
+def test_the_file_of_the_documentation_can_be_used() -> None:
+    page = (Path(__file__).parents[2] / "docs/providers/ssh.md").read_text()
+    (text,) = re.findall(r"^```conf\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert power.read(text)["ipmi"].has("password-file")
 
 
 def test_a_value_is_one_word_whatever_it_holds() -> None:
