@@ -31,6 +31,7 @@ from api.noderules import (
     RUNTIME_VERSION_PATTERN,
     VERSION_PATTERN,
 )
+from api.reboots import RequestedReboot
 from api.resource import AGE, Column, Resource
 
 Version = Annotated[str, Field(max_length=64, pattern=VERSION_PATTERN)]
@@ -346,6 +347,8 @@ class MachineStatus(Model):
     """Present while the host is replaced under this Machine, until a Node of the new host has joined."""
     applied_node_metadata: AppliedNodeMetadata | None = None
     """What of the Node's metadata came from this Machine."""
+    reboot: RequestedReboot | None = None
+    """The last reboot of the host that a MachineHealthCheck asked for."""
     deletion: MachineDeletion | None = None
     """How far deletion is."""
 

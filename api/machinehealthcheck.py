@@ -18,7 +18,7 @@ from api.meta import (
     OwningSelector,
     ShortText,
 )
-from api.model import ATOMIC_LIST, SET, Model
+from api.model import ATOMIC_LIST, SET, Model, Schema
 from api.remediation import API_VERSION_PATTERN, KIND_PATTERN, NAME_PATTERN
 from api.resource import AGE, Column, Resource
 
@@ -45,6 +45,16 @@ class RemediationTemplate(ObjectReference):
     """Name of the template."""
 
 
+class RebootStrategy(Model):
+    """Reboots of a sick Machine's host, before the Machine is replaced."""
+
+    max_attempts: Annotated[int, Field(ge=0, le=3), Schema({"format": "int32"})] = 0
+    """How many reboots are tried. 0: none. The count starts anew for a Machine that stayed healthy for
+    ``minHealthyPeriod``."""
+    timeout: Duration = "10m"
+    """How long after each the Machine has to become healthy."""
+
+
 class RemediationStrategy(Model):
     """Limits on replacing unhealthy Machines."""
 
@@ -61,6 +71,8 @@ class RemediationStrategy(Model):
     """Longest such wait."""
     min_healthy_period: Duration = "1h"
     """If a replacement stays healthy for this time, the count of retries starts anew."""
+    reboot: RebootStrategy = RebootStrategy()
+    """Reboots before a replacement. Not together with ``remediationTemplate``."""
     correlated_failures: Literal["Freeze", "Remediate"] = "Freeze"
     """Freeze: nothing is replaced while failures have one cause in common (a whole zone, an unreachable API)."""
 

@@ -14,6 +14,7 @@ from api.resource import AGE, Column, Resource
 _LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 _SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _HOST_KEY = r"^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}( .*)?$"
+_ADDRESS = r"^[A-Za-z0-9][A-Za-z0-9.:-]*$"
 _HostName = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 _HostKey = Annotated[str, Field(pattern=_HOST_KEY, max_length=2048)]
 
@@ -31,6 +32,19 @@ class SSHProxyJump(Model):
     """Public keys of it. One that shows another key is refused."""
     secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)] | None = None
     """Secret of the same namespace whose ``ssh-privatekey`` logs in on it. Default: that of the pool."""
+
+
+class SSHPower(Model):
+    """How a machine is switched off and on though it does not answer: by a command of the administrator's."""
+
+    command: Annotated[str, Field(pattern=_LABEL, max_length=63)]
+    """Name of a command in the file of ``nodewright run --power-commands``. It runs where the controllers run."""
+    address: Annotated[str, Field(min_length=1, max_length=253, pattern=_ADDRESS)] | None = None
+    """What the command has in place of ``{address}``: an IP address or a DNS name of the machine's BMC."""
+    user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$", max_length=64)] | None = None
+    """What it has in place of ``{user}``."""
+    secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)] | None = None
+    """Secret of the same namespace whose ``password`` is in the file that it has in place of ``{password-file}``."""
 
 
 class SSHHost(Model):
@@ -60,6 +74,8 @@ class SSHHost(Model):
     proxy_jumps: Annotated[list[SSHProxyJump], Field(min_length=1, max_length=4), ATOMIC_LIST] | None = None
     """Several such machines, in place of ``proxyJump``: the first one is reached from here, each further one through
     the one before it."""
+    power: SSHPower | None = None
+    """How it is rebooted while it does not answer. Without it only over SSH."""
 
     @property
     def way(self) -> tuple[SSHProxyJump, ...]:
@@ -76,6 +92,21 @@ class SSHHostPoolSpec(Model):
     """The machines. One that is taken out is no longer asked about: its Machine counts as one without a host."""
 
 
+class SSHHostReboot(Model):
+    """A reboot that a MachineHealthCheck asked for. It is recorded before it is made."""
+
+    attempt: Annotated[str, Field(max_length=63)]
+    """Which one: another for each that is asked for."""
+    by: Literal["SSH", "Power"]
+    """SSH: asked of the host itself. Power: by the host's ``power.command``, which is run once for each attempt."""
+    claim: Annotated[str, Field(max_length=64)]
+    """Claim during which it was made."""
+    boot_id: Annotated[str, Field(max_length=64)] = ""
+    """``/proc/sys/kernel/random/boot_id`` before it: with another one it has taken place. Empty where unknown."""
+    problem: Annotated[str, Field(max_length=1024)] = ""
+    """Why the power command failed."""
+
+
 class SSHHostStatus(Model):
     """What is known of one host. The claim on the host itself is what counts; this is a copy of it."""
 
@@ -88,6 +119,8 @@ class SSHHostStatus(Model):
     """Namespace and name of the Machine whose host it is."""
     claim: Annotated[str, Field(max_length=16384)] | None = None
     """Copy of the claim on the host."""
+    reboot: SSHHostReboot | None = None
+    """The last reboot of it as this Machine's host."""
 
 
 class SSHHostPoolStatus(Model):

@@ -141,6 +141,21 @@ class MachineDeploymentSpecView:
 
 
 @dataclass(frozen=True, slots=True)
+class RebootStrategyView:
+    """``RebootStrategy`` of ``api/machinehealthcheck.py``."""
+
+    max_attempts: int = 0
+    timeout: timedelta = timedelta(seconds=600)
+
+    @classmethod
+    def read(cls, found: Reading) -> RebootStrategyView:
+        return cls(
+            max_attempts=found.count("maxAttempts", 0, 0, 3),
+            timeout=found.duration("timeout", timedelta(seconds=600)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RemediationStrategyView:
     """``RemediationStrategy`` of ``api/machinehealthcheck.py``."""
 
@@ -149,6 +164,7 @@ class RemediationStrategyView:
     retry_period: timedelta = timedelta(seconds=0)
     max_retry_period: timedelta = timedelta(seconds=3600)
     min_healthy_period: timedelta = timedelta(seconds=3600)
+    reboot: RebootStrategyView = RebootStrategyView()
     correlated_failures: str = "Freeze"
 
     @classmethod
@@ -159,6 +175,7 @@ class RemediationStrategyView:
             retry_period=found.duration("retryPeriod", timedelta(seconds=0)),
             max_retry_period=found.duration("maxRetryPeriod", timedelta(seconds=3600)),
             min_healthy_period=found.duration("minHealthyPeriod", timedelta(seconds=3600)),
+            reboot=RebootStrategyView.read(found.child("reboot")),
             correlated_failures=found.choice("correlatedFailures", "Freeze", ("Freeze", "Remediate")),
         )
 

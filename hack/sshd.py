@@ -86,7 +86,7 @@ class Hosts:
             self.claims.pop(host, None)
             return {"releasing": "yes"}
         held = {"claim": self.claims[host], "started": self._started.get(host, "")} if host in self.claims else {}
-        return {"hostname": host, **held}
+        return {"hostname": host, "boot": "3f0e", **held}
 
 
 class _Counted(asyncssh.SSHServer):

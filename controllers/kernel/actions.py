@@ -138,6 +138,18 @@ class DeleteHost:
 
 
 @dataclass(frozen=True, slots=True)
+class RebootHost:
+    """Ask the provider to boot ``host`` anew, once for ``attempt``; done when its list shows that."""
+
+    machine: Ref
+    identity: HostIdentity
+    host: Host
+    config: Mapping[str, Any]
+    attempt: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnsureBootstrap:
     """See that the bootstrap data of ``order`` is there, and its token good for a while; observed in the next
     reconcile. No secret is in the action: it is made and rendered by whoever carries it out."""
@@ -204,7 +216,7 @@ class RemoveEndpoint:
 
 
 ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
-HostAction = CreateHost | UpdateHost | DeleteHost
+HostAction = CreateHost | UpdateHost | DeleteHost | RebootHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
 EndpointAction = EnsureEndpoint | RemoveEndpoint
 Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig | EndpointAction
@@ -215,9 +227,11 @@ def kind_of(action: Action) -> Kind | None:
     match action:
         case Create(kind=kind) | CreateFromTemplate(kind=kind):
             return kind
-        case CreateHost() | UpdateHost() | DeleteHost() | EnsureBootstrap() | RemoveBootstrap() | Event():
+        case CreateHost() | UpdateHost() | DeleteHost() | RebootHost() | Event():
             return None
-        case RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
+        case EnsureBootstrap() | RemoveBootstrap() | RemoveEtcdMember() | RenewKubeconfig():
+            return None
+        case EnsureEndpoint() | RemoveEndpoint():
             return None
         case _:
             return action.target.kind

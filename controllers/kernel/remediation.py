@@ -15,10 +15,11 @@ from typing import Any
 from api import names
 from api.conditions import MachineCondition
 from controllers.kernel.conditions import find, format_time, parse_time
-from controllers.kernel.refs import Obj, annotations_of
+from controllers.kernel.refs import Obj, annotations_of, mapping
 
 MOST_TIMES = 20
 """Times kept of a place; who replaces so often has found no cure."""
+_LONGEST_ATTEMPT = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,42 @@ def read_remediation_data(found: object) -> RemediationData:
     listed = found.get("times")
     times = (parse_time(text) for text in (listed if isinstance(listed, list) else ()) if isinstance(text, str))
     return RemediationData(found["machine"], tuple(sorted(moment for moment in times if moment is not None)))
+
+
+@dataclass(frozen=True, slots=True)
+class RebootRequest:
+    """``attempt``: its id. ``number``: how many were asked for in a row. Not helped by ``deadline``: in vain."""
+
+    attempt: str
+    number: int
+    requested_at: datetime
+    deadline: datetime
+
+    def to_status(self) -> dict[str, Any]:
+        return {
+            "attempt": self.attempt,
+            "number": self.number,
+            "requestedAt": format_time(self.requested_at),
+            "deadline": format_time(self.deadline),
+        }
+
+
+def reboot_request_of(machine: Obj) -> RebootRequest | None:
+    """The last reboot that a health check asked for; None if none did, or if it can't be read."""
+    found = mapping(mapping(machine.get("status")).get("reboot"))
+    attempt, number = found.get("attempt"), found.get("number")
+    if not isinstance(attempt, str) or not 0 < len(attempt) <= _LONGEST_ATTEMPT or not isinstance(number, int):
+        return None
+    times = [
+        parse_time(found[name]) if isinstance(found.get(name), str) else None for name in ("requestedAt", "deadline")
+    ]
+    return RebootRequest(attempt, number, times[0], times[1]) if times[0] and times[1] else None
+
+
+def is_being_rebooted(machine: Obj, now: datetime) -> bool:
+    """It is unhealthy, and the time of a reboot is not over."""
+    asked = reboot_request_of(machine)
+    return asked is not None and now < asked.deadline and is_unhealthy(mapping(machine.get("status")))
 
 
 def is_unhealthy(status: Mapping[str, Any]) -> bool:

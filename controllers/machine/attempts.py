@@ -29,11 +29,17 @@ ADVICE: dict[ErrorClass, str] = {
 def current(observed: Observed) -> Attempt | None:
     """The failure that still holds: one of an older spec says nothing about this one."""
     attempt = observed.reads.attempt
-    if attempt is None:
+    if attempt is None or attempt.call == "reboot":
         return None
     if attempt.spec_hash:
         return attempt if attempt.spec_hash == observed.desired.spec_hash else None
     return None if observed.spec_is_new and not observed.deleting else attempt
+
+
+def of_reboot(observed: Observed) -> Attempt | None:
+    """The same of reboots alone: they are none of the spec's business."""
+    attempt = observed.reads.attempt
+    return attempt if attempt is not None and attempt.call == "reboot" else None
 
 
 def of_deletion(observed: Observed) -> Attempt | None:

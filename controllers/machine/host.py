@@ -269,7 +269,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
         record={**_replacement_over(observed), **_class_of_host(observed)},
-        warning=joining.failure(observed),
+        warning=joining.failure(observed) or (Cause(Reason.HOST_DRIFTED, host.drift) if host.drift else None),
     )
 
 

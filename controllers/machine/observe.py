@@ -38,6 +38,7 @@ from controllers.kernel.refs import (
     spec_of,
     uid_of,
 )
+from controllers.kernel.remediation import is_unhealthy
 from controllers.kernel.view import (
     MANAGEMENT_CLUSTER,
     UNRECORDED,
@@ -347,6 +348,7 @@ def _is_still(machine: Obj) -> bool:
         and not status.get("replacement")
         and status.get("phase") == names.MachinePhase.RUNNING
         and status.get("observedGeneration") == generation_of(machine)
+        and not (status.get("reboot") and is_unhealthy(status))
     )
 
 

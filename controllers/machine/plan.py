@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Settled, Wait, steps
-from controllers.machine import config_problems, deletion, host, node_metadata, replacement, status
+from controllers.machine import config_problems, deletion, host, node_metadata, rebooting, replacement, status
 from controllers.machine.decision import Decision
 from controllers.machine.node_link import Conflict
 from controllers.machine.observe import Observed
@@ -25,7 +25,8 @@ def plan(observed: Observed) -> Plan:
     request = observed.desired.request
     if request is None or observed.problems:
         return _living(observed, config_problems.decide(observed))
-    return _living(observed, host.decide(observed, request))
+    decision = host.decide(observed, request)
+    return _living(observed, rebooting.with_reboot(observed, decision) if observed.status.get("reboot") else decision)
 
 
 def _paused(observed: Observed) -> Plan:

@@ -172,6 +172,10 @@ def _delete(node: Obj) -> Action:
 
 def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:
     request = observed.desired.request
-    meta = observed.machine["metadata"]
-    identity = request.identity if request else HostIdentity(observed.uid, meta.get("namespace", ""), observed.name)
-    return DeleteHost(observed.ref, identity, host, request.config if request else {}, why)
+    return DeleteHost(observed.ref, identity_of(observed), host, request.config if request else {}, why)
+
+
+def identity_of(observed: Observed) -> HostIdentity:
+    """Also of a Machine whose config can't be read."""
+    request, meta = observed.desired.request, observed.machine["metadata"]
+    return request.identity if request else HostIdentity(observed.uid, meta.get("namespace", ""), observed.name)

@@ -56,6 +56,8 @@ _OWNED = frozenset(
         MachineCondition.NODE_METADATA_ALLOWED,
         MachineCondition.BOOTSTRAP_DATA_READY,
         MachineCondition.NODE_JOINED,
+        MachineCondition.HOST_REBOOTED,
+        MachineCondition.HOST_DRIFTED,
     )
 )
 """Condition types that this reconciler writes, and so takes away when they are not decided any more."""
@@ -185,6 +187,10 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     reported = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
     reported.append(node_permission.decide(observed))
     reported += _of_bootstrap(observed)
+    if observed.host is None:
+        reported += as_reported(observed, MachineCondition.HOST_DRIFTED)
+    elif observed.host.drift and not observed.deleting:
+        reported.append(Condition(MachineCondition.HOST_DRIFTED, "True", Reason.HOST_DRIFTED, observed.host.drift))
     return [one for one in reported if one is not None]
 
 

@@ -14,10 +14,12 @@ from datetime import datetime, timedelta
 
 from api.intorstring import resolve
 from controllers.kernel.protection import WAY_OUT
-from controllers.kernel.remediation import unhealthy_since
+from controllers.kernel.remediation import is_being_rebooted, unhealthy_since
+from controllers.machinehealthcheck import reboots
 from controllers.machinehealthcheck.correlation import Freeze
 from controllers.machinehealthcheck.health import Healthy, Unhealthy, Unseen, is_bad
 from controllers.machinehealthcheck.observe import Observed, Target, in_treatment
+from controllers.machinehealthcheck.reboots import NO_REBOOTS, Reboots
 from controllers.machinehealthcheck.spec import Strategy
 
 STUBBORN_PERIOD = timedelta(minutes=1)
@@ -42,7 +44,7 @@ class Choice:
     """``selected_for_deletion``: names of Machines whose owner is to replace them. ``look_at``: when a wait is over.
 
     ``spare``: further replacements that the budget allows, None: any number. ``notes``: why others are not chosen.
-    ``given_up``: names of Machines that were replaced too often.
+    ``given_up``: names of Machines that were replaced too often. ``reboots``: of Machines that are not replaced yet.
     """
 
     selected_for_deletion: frozenset[str] = frozenset()
@@ -50,6 +52,7 @@ class Choice:
     look_at: datetime | None = None
     notes: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
+    reboots: Reboots = NO_REBOOTS
 
 
 def stock(observed: Observed) -> Stock:
@@ -58,7 +61,7 @@ def stock(observed: Observed) -> Stock:
     moving, bad = set(going), set(going)
     for target in observed.targets:
         young = _is_young(target, strategy, now) and not isinstance(target.verdict, Healthy)
-        asked_for = target.machine.selected_for_deletion or in_treatment(target.machine.body)
+        asked_for = _is_asked_for(target, now)
         if not target.deferred and (young or (asked_for and isinstance(target.verdict, Unhealthy | Unseen))):
             moving.add(place(target, strategy, now))
         if young or is_bad(target.verdict):
@@ -94,11 +97,11 @@ def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
     limit = strategy.max_in_flight
     most = None if limit is None else resolve(limit, held.expected, "up")
     moving, notes = set(held.moving), []
-    selected_for_deletion: list[str] = []
+    chosen: list[Target] = []
     waits: list[datetime] = []
     given_up: list[str] = []
-    for target, verdict in _in_order(observed.targets):
-        why = _never(target, verdict, frozen, needs_owner=observed.desired.template is None)
+    for target, verdict in _in_order(observed.targets, now):
+        why = _never(target, verdict, frozen, needs_owner=_needs_owner(observed, target))
         tried = 0 if verdict.asked else retries(target, strategy, now)
         ready_at = _ready_at(target, verdict, strategy, tried)
         whose = place(target, strategy, now)
@@ -114,12 +117,25 @@ def choose(observed: Observed, frozen: Freeze, held: Stock) -> Choice:
             notes.append(f"Machine {target.name} is not replaced now: {why}")
             continue
         moving.add(whose)
-        selected_for_deletion.append(target.name)
+        chosen.append(target)
+    selected, rebooting = reboots.split(chosen, strategy, now)
+    waits += [rebooting.look_at] if rebooting.look_at is not None else []
     spare = None if most is None else max(most - len(moving), 0)
-    return Choice(frozenset(selected_for_deletion), spare, min(waits, default=None), tuple(notes), tuple(given_up))
+    return Choice(selected, spare, min(waits, default=None), tuple(notes), tuple(given_up), rebooting)
 
 
-def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
+def _needs_owner(observed: Observed, target: Target) -> bool:
+    """Whether it can only be mended by somebody who makes another."""
+    is_rebooted = reboots.reboot_of(target, observed.desired.strategy, observed.now) is not None
+    return observed.desired.template is None and (target.machine.protected or not is_rebooted)
+
+
+def _is_asked_for(target: Target, now: datetime) -> bool:
+    body = target.machine.body
+    return target.machine.selected_for_deletion or in_treatment(body) or is_being_rebooted(body, now)
+
+
+def _in_order(targets: Iterable[Target], now: datetime) -> list[tuple[Target, Unhealthy]]:
     """Those that were asked for already, those that a person asks for, then the newest (the least is lost with it).
 
     Last come those whose owner waits for a rollout: it in turn may wait for the others.
@@ -129,7 +145,7 @@ def _in_order(targets: Iterable[Target]) -> list[tuple[Target, Unhealthy]]:
         found,
         key=lambda pair: (
             pair[0].deferred,
-            not (pair[0].machine.selected_for_deletion or in_treatment(pair[0].machine.body)),
+            not _is_asked_for(pair[0], now),
             not pair[1].asked,
             -pair[0].machine.created.timestamp(),
             pair[0].name,

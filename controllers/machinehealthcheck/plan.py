@@ -28,7 +28,7 @@ OUTAGE_LOOK = 5.0
 HELD_REQUEUE = 30.0
 """Seconds between looks while replacing is held up by what only others can end."""
 SOONEST = 0.1
-RESTRICTED, UNHEALTHY = "RemediationRestricted", "MachineMarkedUnhealthy"
+RESTRICTED, UNHEALTHY, REBOOT = "RemediationRestricted", "MachineMarkedUnhealthy", "RebootRequested"
 """Reasons of events, as CAPI has them."""
 
 
@@ -54,7 +54,9 @@ def plan(observed: Observed) -> Plan:
     if marks or (status and not delay):
         first.append(guarded(observed.ref, observed.body, status, "what was seen of the Machines"))
     return Plan(
-        steps(first, outside, [*marks], _events(observed, status if first else {}, marks)),
+        steps(
+            first, outside, [*marks], [*_events(observed, status if first else {}, marks), *_reboots(observed, choice)]
+        ),
         _outcome(observed, choice, closed.why or str(frozen) or observed.unseen, delay),
         (*choice.notes, *_notes(observed, closed, frozen)),
     )
@@ -91,6 +93,16 @@ def _events(observed: Observed, status: dict[str, Any], marks: list[Patch]) -> l
             message = f"MachineHealthCheck {observed.ref.key.name} finds it unhealthy: {target.verdict.message}"
             events.append(Event(target.machine.ref, "Warning", UNHEALTHY, message))
     return events
+
+
+def _reboots(observed: Observed, choice: Choice) -> list[Action]:
+    asked = choice.reboots.asked
+    return [
+        Event(target.machine.ref, "Warning", REBOOT, f"MachineHealthCheck {observed.ref.key.name} asks for reboot "
+              f"{asked[target.name].number} of its host")
+        for target in observed.targets
+        if target.name in choice.reboots.fresh
+    ]  # fmt: skip
 
 
 def _outcome(observed: Observed, choice: Choice, held_up: str, delay: float) -> Outcome:

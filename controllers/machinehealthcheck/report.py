@@ -42,7 +42,9 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
     if not decided and not any(c.get("type") in OWNED for c in before):
         return None
     moment = Moment(generation_of(facts.body), observed.now)
-    patch = merge_patch(status, {"conditions": merge_in_place(before, decided, OWNED, moment)})
+    asked = choice.reboots.asked.get(target.name)
+    new_status = {"conditions": merge_in_place(before, decided, OWNED, moment)}
+    patch = merge_patch(status, new_status | ({"reboot": asked.to_status()} if asked is not None else {}))
     if not patch:
         return None
     return Patch(facts.ref, {"status": patch}, _why(target, choice), "status", facts.resource_version)
@@ -127,6 +129,8 @@ def _why(target: Target, choice: Choice) -> str:
         return f"Machine {target.name} is healthy again"
     if target.name in choice.selected_for_deletion:
         return f"Machine {target.name} is unhealthy and to be remediated: {target.verdict.message}"
+    if target.name in choice.reboots.asked:
+        return f"Machine {target.name} is unhealthy and its host to be rebooted: {target.verdict.message}"
     return f"Machine {target.name} is unhealthy: {target.verdict.message}"
 
 

@@ -69,6 +69,8 @@ class Strategy:
     max_retry_period: timedelta = _UNSET.remediation_strategy.max_retry_period
     min_healthy_period: timedelta = _UNSET.remediation_strategy.min_healthy_period
     freezes: bool = True
+    reboots: int = 0
+    reboot_timeout: timedelta = _UNSET.remediation_strategy.reboot.timeout
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def _read(found: Reading, namespace: str, allowed: frozenset[TemplateKind]) -> H
     template = view.remediation_template
     if template is not None:
         _check_template(template, namespace, allowed)
+        if view.remediation_strategy.reboot.max_attempts:
+            raise SpecError("spec.remediationStrategy.reboot: can't be given together with spec.remediationTemplate")
     return HealthCheckSpec(
         selector=_selector(view.selector),
         cluster_name=view.cluster_name or "",
@@ -164,6 +168,8 @@ def _strategy(found: RemediationStrategyView) -> Strategy:
         max_retry_period=found.max_retry_period,
         min_healthy_period=found.min_healthy_period,
         freezes=found.correlated_failures != "Remediate",
+        reboots=found.reboot.max_attempts,
+        reboot_timeout=found.reboot.timeout,
     )
 
 

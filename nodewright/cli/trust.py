@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,6 +62,15 @@ DenyCidrs = Annotated[
         "--server-deny-cidrs", metavar="CIDR,...", help="Addresses that they may not have, whatever else is said."
     ),
 ]
+PowerCommands = Annotated[
+    Path | None,
+    typer.Option(
+        "--power-commands",
+        metavar="FILE",
+        help="Commands that reboot hosts which hang, by the names that SSHHostPools may give.",
+        show_default="none",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,7 @@ class Trust:
     workload_memory: Memory = 512
     server_allow_cidrs: AllowCidrs = ""
     server_deny_cidrs: DenyCidrs = ""
+    power_commands: PowerCommands = None
 
     def template_kinds(self) -> frozenset[TemplateKind]:
         from api.remediation import template_kind  # noqa: PLC0415
@@ -99,9 +110,15 @@ class Trust:
 
     def take_effect(self) -> None:
         """For providers, which look at the policy of the process."""
-        from providers.base import addresses  # noqa: PLC0415
+        from providers.base import addresses, power  # noqa: PLC0415
 
         addresses.use(self.addresses())
+        if self.power_commands is None:
+            return
+        try:
+            power.use(power.read(self.power_commands.read_text()))
+        except (OSError, ValueError) as error:
+            raise CliError(f"--power-commands: {self.power_commands}: {error}", code=USAGE) from error
 
 
 def _cidrs(option: str, text: str) -> tuple[Network, ...]:

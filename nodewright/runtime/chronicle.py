@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 
-from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, UpdateHost
+from controllers.kernel.actions import Action, Create, CreateHost, Delete, DeleteHost, RebootHost, UpdateHost
 from controllers.kernel.refs import MACHINE, NODE, Ref, key_of, uid_of
 from controllers.machine.milestones import milestones
 from nodewright.runtime.cache.cache import Cache
@@ -22,7 +22,7 @@ _RECORDED_KINDS = frozenset((MACHINE, NODE))
 def tell(action: Action) -> None:
     """Log a Machine, Node or host that comes or goes by our hand, with the reason; other actions are no line."""
     match action:
-        case CreateHost() | UpdateHost() | DeleteHost():
+        case CreateHost() | UpdateHost() | DeleteHost() | RebootHost():
             _log.info(f"{type(action).__name__.removesuffix('Host').lower()} host", why=action.why)
         case Create(kind=kind) if kind in _RECORDED_KINDS:
             _log.info(f"create {kind.name} {key_of(action.body).name}", why=action.why)

@@ -43,6 +43,7 @@ from controllers.kernel.actions import (
     Evict,
     HostAction,
     Patch,
+    RebootHost,
     RemoveBootstrap,
     RemoveEndpoint,
     RemoveEtcdMember,
@@ -222,7 +223,7 @@ class Executor:
                 else:
                     executor_deps.record(action)
                 return "ok"
-            case CreateHost() | UpdateHost() | DeleteHost():
+            case CreateHost() | UpdateHost() | DeleteHost() | RebootHost():
                 return "ok" if executor_deps.submit_host(action) else "refused"
             case EnsureBootstrap() | RemoveBootstrap():
                 return "ok" if executor_deps.submit_bootstrap(action) else "refused"

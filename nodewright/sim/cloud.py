@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, RebootHost, UpdateHost
 from controllers.kernel.bootstrapping import Support
 from controllers.kernel.view import Attempt, HostAbsent, HostNeed, HostPresent, HostRead, HostReads, HostUnknown
 from nodewright.sim.clock import VirtualClock
@@ -20,7 +20,12 @@ from providers.simulated.world import World
 
 SUPPORT = Support(("cloud-config",))
 
-_CALLS: Mapping[type[HostAction], str] = {CreateHost: "create", UpdateHost: "update", DeleteHost: "delete"}
+_CALLS: Mapping[type[HostAction], str] = {
+    CreateHost: "create",
+    UpdateHost: "update",
+    DeleteHost: "delete",
+    RebootHost: "reboot",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Cloud:
                     self._answers[uid] = _Answer(action.request.spec_hash, answer)
                 case DeleteHost():
                     self._world.delete(action.host.id)
+                case RebootHost():
+                    self._world.reboot(action.host.id, action.attempt)
         except ProviderError as error:
             self._remember(uid, _CALLS[type(action)], error)
             raise

@@ -24,6 +24,7 @@ from controllers.kernel.actions import (
     EnsureBootstrap,
     EnsureEndpoint,
     Event,
+    RebootHost,
     RemoveBootstrap,
     RemoveEndpoint,
     RemoveEtcdMember,
@@ -220,7 +221,7 @@ class Process:
         return True
 
     def _perform(self, reconciler: Reconciler[Any], key: Key, action: Action) -> None:
-        if isinstance(action, CreateHost | UpdateHost | DeleteHost):
+        if isinstance(action, CreateHost | UpdateHost | DeleteHost | RebootHost):
             self._cloud.perform(action)
             self._later(reconciler, key, 0.0)
         elif isinstance(action, EnsureBootstrap | RemoveBootstrap):

@@ -167,6 +167,10 @@ class Host:
     created_at: datetime | None = None
     management_cluster: str = ""
     """As in ``HostIdentity``; "" on hosts that were made before there was a mark, and on what is left of a host."""
+    rebooted: str = ""
+    """The last attempt of ``RebootsHosts`` that was seen to have taken place; "" if none was."""
+    drift: str = ""
+    """What somebody has done to it by hand since it was made or changed, for people; "" if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,22 @@ class RebindsHosts(Protocol):
 
         Raises ``ProviderError``: Conflict if it is that of another Machine or another management cluster, or if ``new``
         has another host; NotFound if there is no such host.
+        """
+
+
+@runtime_checkable
+class RebootsHosts(Protocol):
+    """A provider that can boot a host anew with all that is on its disks (docs/adr/0030). Optional.
+
+    Without it a sick host is replaced at once.
+    """
+
+    async def reboot(self, host: Host, attempt: str) -> None:
+        """Boot it anew, whether or not it answers, and come back before it is up. ``attempt``: at most 63 characters of
+        a label's value, another one for each reboot that is asked for. Called again with the same one, also by another
+        process, it reboots nothing a second time. Once it is seen to have taken place ``Host.rebooted`` is ``attempt``.
+
+        Raises ``ProviderError``: NotFound if the host is gone, Timeout if nothing reaches it.
         """
 
 

@@ -48,10 +48,10 @@ from providers.base.contract import (
     Versions,
 )
 from providers.base.errors import ErrorClass, ProviderError
+from providers.base.reboot_contract import RebootContract
 
 METHODS = ("validate", "create", "delete", "get", "list", "update", "shape")
 _QUANTITY = re.compile(r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$")
-
 
 BOOTSTRAP_DATA_OF_TESTS = b"#cloud-config\n{}\n"
 BOOTSTRAP_SECRETS: Mapping[str, Mapping[str, bytes]] = {"contract-bootstrap": {BOOTSTRAP_DATA: BOOTSTRAP_DATA_OF_TESTS}}
@@ -74,7 +74,7 @@ MANAGEMENT_CLUSTER = "0c5f4a9e-11aa-4c4e-9a51-9f2ad1d1c001"
 
 
 @pytest.mark.asyncio
-class ProviderContract:
+class ProviderContract(RebootContract):
     """Subclass it, name it ``Test…``, and set the first two attributes."""
 
     registration: ClassVar[Registration]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
-from providers.base.contract import Address, HostIdentity, HostRequest, HostState
+from providers.base.contract import Address, Host, HostIdentity, HostRequest, HostState
 from providers.simulated.config import Cloud, SimulatedMachineConfig, seconds
 
 
@@ -17,6 +17,15 @@ class Update:
     request: HostRequest
     config: SimulatedMachineConfig
     since: datetime
+    done_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    """The last one. ``number``: how many there were; until ``done_at`` the kubelet is down."""
+
+    attempt: str
+    number: int
     done_at: datetime
 
 
@@ -40,6 +49,7 @@ class SimulatedHost:
     stopped_at: datetime | None = None
     update: Update | None = None
     gone_at: datetime | None = None
+    reboot: Reboot | None = None
 
     def chance(self, purpose: str) -> Random:
         """Dice of this host for one purpose; the same whenever they are asked for."""
@@ -76,6 +86,16 @@ class SimulatedHost:
             self, request=self.request_at(now), config=self.config_at(now), update=Update(request, config, now, done_at)
         )
 
+    def booted_anew(self, attempt: str, now: datetime) -> SimulatedHost:
+        """The host as it boots; one that was switched off comes up, broken hardware stays so."""
+        takes = seconds(self.config_at(now).boot_seconds, self.chance(f"reboot/{attempt}"))
+        number = self.reboot.number + 1 if self.reboot else 1
+        return replace(self, stopped_at=None, reboot=Reboot(attempt, number, now + timedelta(seconds=takes)))
+
+    def rebooted_at(self, now: datetime) -> str:
+        """The attempt that has come to its end."""
+        return self.reboot.attempt if self.reboot is not None and self.reboot.done_at <= now else ""
+
     def rebound(self, identity: HostIdentity) -> SimulatedHost:
         """The same host, as that of another Machine object."""
         update = self.update
@@ -88,7 +108,8 @@ class SimulatedHost:
         return not self.zombie and self.running_at is not None and self.running_at <= now
 
     def kubelet_runs(self, now: datetime) -> bool:
-        return self.has_registered(now) and self.state_at(now) is HostState.RUNNING
+        boots = self.reboot is not None and now < self.reboot.done_at
+        return self.has_registered(now) and self.state_at(now) is HostState.RUNNING and not boots
 
     def next_change_after(self, now: datetime) -> datetime | None:
         """When it will next change by itself."""
@@ -98,6 +119,7 @@ class SimulatedHost:
             self.fails_at,
             self.gone_at,
             self.update.done_at if self.update else None,
+            self.reboot.done_at if self.reboot else None,
         ]
         return min((moment for moment in moments if moment is not None and moment > now), default=None)
 
@@ -109,6 +131,27 @@ class SimulatedHost:
 
 def provider_id_of(host: SimulatedHost) -> str:
     return f"simulated://{host.cloud}/{host.id}"
+
+
+def as_host(host: SimulatedHost, now: datetime) -> Host:
+    """What the cloud shows of ``host`` at ``now``."""
+    request, state = host.request_at(now), host.state_at(now)
+    up = host.running_at is not None and host.running_at <= now
+    return Host(
+        id=host.id,
+        machine_uid=request.identity.machine_uid,
+        name=host.name,
+        provider_id=provider_id_of(host),
+        state=state,
+        spec_hash=request.spec_hash,
+        addresses=host.addresses() if up else (),
+        failure=host.failure_at(now) if state is HostState.FAILED else "",
+        failure_domain=host.zone,
+        kubelet_version=request.versions.kubelet,
+        created_at=host.created_at,
+        management_cluster=request.identity.management_cluster,
+        rebooted=host.rebooted_at(now),
+    )
 
 
 def born(

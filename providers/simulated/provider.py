@@ -100,6 +100,11 @@ class SimulatedProvider:
             self._unlisted[new.machine_uid] = replace(unlisted, machine_uid=new.machine_uid)
         await self._travel()
 
+    async def reboot(self, host: Host, attempt: str) -> None:
+        await self._travel()
+        self._world.reboot(host.id, attempt)
+        await self._travel()
+
     async def console(self, host: Host) -> str:
         await self._travel()
         found = next((each for each in self._world.hosts() if each.machine_uid == host.machine_uid), None)

@@ -21,7 +21,6 @@ from providers.base.contract import (
     Host,
     HostIdentity,
     HostRequest,
-    HostState,
     InProgress,
     NeedsDrain,
     NeedsReplacement,
@@ -30,7 +29,7 @@ from providers.base.contract import (
 )
 from providers.base.errors import ErrorClass, ProviderError
 from providers.simulated.config import Cloud, SimulatedMachineConfig, Updates, parse, seconds
-from providers.simulated.hosts import SimulatedHost, born, provider_id_of
+from providers.simulated.hosts import SimulatedHost, as_host, born
 from providers.simulated.keeping import Journal, SharedJournal
 
 Clock = Callable[[], datetime]
@@ -139,6 +138,19 @@ class World:
                 self._put(host.rebound(new))
         if answer_lost:
             raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to rebind")
+
+    def reboot(self, host_id: str, attempt: str) -> None:
+        """As ``providers.base.contract.RebootsHosts``."""
+        answer_lost = self._call("reboot")
+        with self._alone():
+            self._purge()
+            host = self._hosts.get(host_id)
+            if host is None or host.gone_at is not None:
+                raise ProviderError(ErrorClass.NOT_FOUND, f"there is no host {host_id}")
+            if host.reboot is None or host.reboot.attempt != attempt:
+                self._put(host.booted_anew(attempt, self._clock()))
+        if answer_lost:
+            raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to reboot")
 
     def latency(self) -> float:
         """Seconds that the next API call takes."""
@@ -364,28 +376,9 @@ class World:
         now = self._clock()
         shown = self._shown.get(host.id)
         if shown is None or (shown[1] is not None and shown[1] <= now):
-            shown = (_as_host(host, now), host.next_change_after(now))
+            shown = (as_host(host, now), host.next_change_after(now))
             self._shown[host.id] = shown
         return shown[0]
-
-
-def _as_host(host: SimulatedHost, now: datetime) -> Host:
-    request, state = host.request_at(now), host.state_at(now)
-    up = host.running_at is not None and host.running_at <= now
-    return Host(
-        id=host.id,
-        machine_uid=request.identity.machine_uid,
-        name=host.name,
-        provider_id=provider_id_of(host),
-        state=state,
-        spec_hash=request.spec_hash,
-        addresses=host.addresses() if up else (),
-        failure=host.failure_at(now) if state is HostState.FAILED else "",
-        failure_domain=host.zone,
-        kubelet_version=request.versions.kubelet,
-        created_at=host.created_at,
-        management_cluster=request.identity.management_cluster,
-    )
 
 
 def _is_of(now: HostIdentity, other: HostIdentity) -> bool:

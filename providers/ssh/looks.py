@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from api.secrets import HIDDEN, without_secrets
-from api.sshhostpool import SSHHost
+from api.sshhostpool import SSHHost, SSHHostReboot
 from providers.base.contract import Address, Host, HostState
+from providers.ssh import reboots
 from providers.ssh.claims import Claim
 
 MOST_TRIES = 10
@@ -49,6 +50,12 @@ class Seen:
     """That the program of the kubelet tells, without v."""
     clock: float = 0.0
     """Seconds that its clock is ahead of ours, as its answer came; negative: behind."""
+    boot: str = ""
+    """Its boot id, as it was last seen."""
+    reboot: SSHHostReboot | None = None
+    """The last one that was begun for its claim."""
+    silent: bool = False
+    """Its trouble is that nothing reaches it, or that it can't run a command: it hangs, as far as anybody can tell."""
 
     @property
     def clock_fault(self) -> str:
@@ -109,6 +116,7 @@ def seen(host: SSHHost, answer: Mapping[str, str]) -> Seen:
         failure=failure_of(answer),
         kubelet=answer.get("kubelet", "").strip()[:32],
         version=found[1] if (found := _VERSION.search(answer.get("version", "")[:64])) else "",
+        boot=answer.get("boot", "").strip()[:64],
     )
 
 
@@ -140,6 +148,8 @@ def host_of(pool: str, found: Seen) -> Host | None:
         failure_domain=found.host.zone or "",
         created_at=claim.made(),
         management_cluster=claim.management_cluster,
+        rebooted=reboots.done(found.reboot, found.boot),
+        drift=found.drift,
     )
 
 
@@ -199,19 +209,21 @@ def status_of(found: Iterable[Seen], before: Mapping[str, Any]) -> dict[str, Any
     return {**patch, "hosts": changes} if changes else patch
 
 
-def _shown(one: Seen) -> dict[str, str]:
+def _shown(one: Seen) -> dict[str, Any]:
     reason = one.trouble or (one.quarantine if one.state == "Quarantined" else "")
     reason = reason or one.drift or one.clock_fault
     reason = reason or ("its claim is not one of ours, or of a Machine that has another host" if one.foreign else "")
-    shown: dict[str, str] = {"state": one.state}
+    shown: dict[str, Any] = {"state": one.state}
     if reason:
         shown["reason"] = without_secrets(reason)[:1024]
     if one.claim is not None:
         shown |= {"machine": f"{one.claim.namespace}/{one.claim.machine}", "claim": one.claim.text()}
+        if one.reboot is not None and one.reboot.claim == one.claim.id:
+            shown["reboot"] = reboots.shown(one.reboot)
     return shown
 
 
-def _difference(before: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, str | None]:
+def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(before.keys() - now.keys()), **now}
 
 

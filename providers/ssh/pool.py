@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from api.sshhostpool import SSHHost, SSHHostPool
+from api.sshhostpool import SSHHost, SSHHostPool, SSHHostReboot
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.claims import Claim
 
@@ -22,13 +22,18 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """``object``: as it was read, for the guarded write of its status."""
+    """``object``: as it was read, for the guarded write of its status. ``reboots``: the last one of each host."""
 
     name: str
     secret: str
     hosts: Mapping[str, SSHHost]
     remembered: Mapping[str, Claim]
     object: Mapping[str, Any]
+    reboots: Mapping[str, SSHHostReboot]
+
+    @property
+    def namespace(self) -> str:
+        return str((self.object.get("metadata") or {}).get("namespace") or "")
 
     def matching(self, labels: Mapping[str, str], zone: str) -> tuple[SSHHost, ...]:
         """Hosts with all of ``labels``, in ``zone`` if one is asked for, in the order of the pool."""
@@ -53,7 +58,8 @@ def read(obj: Mapping[str, Any]) -> Pool:
     kept = (parsed.status.hosts if parsed.status else None) or {}
     claims = {each: Claim.read(seen.claim) for each, seen in kept.items() if seen.claim and each in hosts}
     remembered = {each: claim for each, claim in claims.items() if claim is not None}
-    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj)
+    reboots = {each: seen.reboot for each, seen in kept.items() if seen.reboot is not None}
+    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj, reboots)
 
 
 def some(names: list[str]) -> str:

@@ -34,6 +34,8 @@ from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
+from providers.ssh.rebooting import Rebooting
+from providers.ssh.reboots import SILENT
 from providers.ssh.trouble import HostError, Trouble
 
 _log = structlog.get_logger("nodewright.ssh")
@@ -55,6 +57,7 @@ class SSHProvider:
         self._secrets = secrets
         self._objects = objects
         self._connections = Connections(secrets)
+        self._rebooting = Rebooting(self._connections, secrets, objects)
         self._choosing = asyncio.Lock()
         self._turns = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._last: dict[str, Seen] = {}
@@ -173,6 +176,15 @@ class SSHProvider:
         if Claim.read(answer.get("claim", "")) != claim:
             raise ProviderError(ErrorClass.CONFLICT, f"the claim on host {name} was changed meanwhile")
         self._noted(replace(found, claim=claim))
+
+    async def reboot(self, host: Host, attempt: str) -> None:
+        """Over SSH, or by the host's power command while it does not answer (``providers.ssh.reboots``)."""
+        pool = await self._pool()
+        name, _, claim_id = host.id.partition("/")
+        found = await self._look(pool, pool.hosts[name]) if name in pool.hosts else None
+        if found is None or found.claim is None or found.claim.id != claim_id or found.releasing:
+            raise ProviderError(ErrorClass.NOT_FOUND, f"host {name} is not this Machine's any more")
+        await self._rebooting.reboot(pool, found, attempt)
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -304,8 +316,10 @@ class SSHProvider:
             found = replace(seen(host, answer), clock=clock_of(answer, datetime.now(UTC).timestamp()))
         except HostError as error:
             before = self._last.get(host.name) or Seen(host, claim=pool.remembered.get(host.name))
-            found = replace(before, host=host, trouble=str(error))
-        return self._noted(found)
+            found = replace(before, host=host, trouble=str(error), silent=error.trouble in SILENT)
+        record = pool.reboots.get(host.name)
+        of_claim = record is not None and found.claim is not None and record.claim == found.claim.id
+        return self._noted(replace(found, reboot=record if of_claim else None))
 
     def _noted(self, found: Seen) -> Seen:
         self._last[found.host.name] = found

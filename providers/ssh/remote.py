@@ -79,6 +79,7 @@ _LOOK = """\
 # look
 uname -n | tell hostname
 date +%s | tell time
+tell boot < /proc/sys/kernel/random/boot_id
 [ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
 [ ! -e "$home/releasing" ] || echo yes | tell releasing
@@ -168,6 +169,17 @@ esac
 sed -n 2p "$home/claim" | tell claim
 """
 
+_REBOOT = """\
+# reboot
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+ordered=/run/nodewright-reboot # gone with the boot; systemd refuses a second order while it goes down
+if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ] && [ "$(cat "$ordered" 2> /dev/null)" != "$attempt" ]; then
+  said=$(systemctl reboot 2>&1 < /dev/null) || { echo "systemctl reboot: $said" >&2; exit 71; }
+  { echo "$attempt" > "$ordered"; } 2> /dev/null
+fi
+echo yes | tell rebooting
+"""
+
 _FREE = """\
 # free
 lock
@@ -239,8 +251,9 @@ WantedBy=multi-user.target
 
 
 def look() -> str:
-    """Answers hostname and time; claim, quarantine, releasing, started, changing, failure, log where they are there;
-    kubelet (as systemd calls its state) and version of a host that has joined and to which nothing is being done.
+    """Answers hostname, time and boot (its boot id); claim, quarantine, releasing, started, changing, failure and log
+    where they are there; kubelet (as systemd calls its state) and version of a host that has joined and to which
+    nothing is being done.
     """
     return _PRELUDE + _LOOK
 
@@ -248,6 +261,13 @@ def look() -> str:
 def check() -> str:
     """Answers what ``checkup.findings`` reads. It changes nothing."""
     return _PRELUDE + checkup.SCRIPT
+
+
+def reboot(claim_id: str, boot: str, attempt: str) -> str:
+    """Boots the host anew unless it has another boot id than ``boot``, or was told to for ``attempt``. No lock: what
+    hangs may hold it. Answers rebooting, or gone.
+    """
+    return _PRELUDE + _values(id=claim_id, boot=boot, attempt=attempt) + _REBOOT
 
 
 def free() -> str:

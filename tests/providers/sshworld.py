@@ -8,6 +8,7 @@ does to a host what its release does. The lab's hosts (``tests/hosts``) have the
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from providers.base.errors import ErrorClass, ProviderError
 
 USER_KEY = asyncssh.generate_private_key("ssh-ed25519")
 POOL, SECRET = "racks", "racks-key"
-_MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes")
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes", _BOOT_ID, "/run/nodewright-reboot")
 
 
 class FakeHost:
@@ -48,9 +50,15 @@ class FakeHost:
         (self.root / "etc/systemd/system").mkdir(parents=True)
         self._program(
             "systemctl",
-            f'echo "$*" >> {self.root}/systemctl.log\n[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
+            f'echo "$*" >> {self.root}/systemctl.log\n'
+            f'[ "$1$(ls {self.root}/hung 2>/dev/null)" != reboot ] || '
+            f"cat /proc/sys/kernel/random/uuid > {self.root}{_BOOT_ID}\n"
+            f'[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
+        (self.root / _BOOT_ID[1:]).parent.mkdir(parents=True)
+        (self.root / "run").mkdir()
+        self.boot()
         self._program("uname", f"echo {name}")
         self._program(
             "date", f'[ "$*" = +%s ] || exec /bin/date "$@"\necho $(($(/bin/date +%s) + $(cat {self.root}/off)))'
@@ -62,6 +70,16 @@ class FakeHost:
     def _program(self, name: str, body: str) -> None:
         (self.root / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
         (self.root / "bin" / name).chmod(0o755)
+
+    def boot(self) -> None:
+        """Boot anew."""
+        (self.root / _BOOT_ID[1:]).write_text(f"{uuid.uuid4()}\n")
+
+    @property
+    def reboots(self) -> int:
+        """How often it was asked to boot anew."""
+        log = self.root / "systemctl.log"
+        return log.read_text().splitlines().count("reboot") if log.exists() else 0
 
     @property
     def clock(self) -> int:

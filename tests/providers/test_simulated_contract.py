@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from providers.base.contract import Provider, Registration
+from providers.base.contract import Host, Provider, Registration
 from providers.base.contract_tests import ProviderContract
 from providers.simulated.config import API_VERSION, KIND
 from providers.simulated.provider import registration_for
@@ -33,6 +33,11 @@ class _Simulated(ProviderContract):
 
     async def let_time_pass(self) -> None:
         self.clock.forward(0.2)
+
+    async def boots(self, host: Host) -> int:
+        found = self.worlds.all["contract"].host(host.machine_uid)
+        assert found is not None
+        return found.reboot.number if found.reboot is not None else 0
 
 
 class TestInPlace(_Simulated):

@@ -65,6 +65,9 @@ class TestSSH(ProviderContract):
     async def given_to(self, host: Host) -> bytes | None:
         return (self.world.hosts[host.name].home / "join.sh").read_bytes()
 
+    async def boots(self, host: Host) -> int:
+        return self.world.hosts[host.name].reboots
+
 
 def test_the_fast_world_and_the_lab_are_held_to_the_same_suite() -> None:
     """Neither leaves a test out, replaces one or asks something easier: what is green here means the same there."""

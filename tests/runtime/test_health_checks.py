@@ -109,6 +109,30 @@ async def test_a_machine_whose_host_died_is_replaced(town: Town) -> None:
         assert allowed["status"] == "True"
 
 
+async def test_a_machine_whose_host_hangs_is_rebooted_and_stays(town: Town) -> None:
+    """From the signal over the Machine's status to the provider, and back by the health of its Node."""
+    async with town.controllers():
+        await town.machine_set("ms", MACHINES)
+        await _check(town, remediationStrategy={"reboot": {"maxAttempts": 2, "timeout": "10m"}})
+        await town.until(lambda: _status(town).get("currentHealthy") == MACHINES)
+        before = {uid_of(machine) for machine in town.objects(MACHINE)}
+        sick = town.objects(MACHINE)[0]
+        (world,) = town.worlds.all.values()
+        world.stop_host(uid_of(sick))
+        await town.until(lambda: bool(_rebooted(town)))
+        await town.until(lambda: _status(town).get("currentHealthy") == MACHINES)
+        assert {uid_of(machine) for machine in town.objects(MACHINE)} == before
+        host = world.host(uid_of(sick))
+        assert host is not None
+        assert host.reboot is not None
+        assert host.reboot.number == 1
+
+
+def _rebooted(town: Town) -> list[Obj]:
+    found = [(m, find((m.get("status") or {}).get("conditions"), "HostRebooted")) for m in town.objects(MACHINE)]
+    return [machine for machine, condition in found if condition is not None and condition["status"] == "True"]
+
+
 def _crd(kind: str) -> dict[str, Any]:
     plural = f"{kind.lower()}s"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

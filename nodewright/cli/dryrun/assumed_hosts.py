@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, RebootHost, UpdateHost
 from controllers.kernel.bootstrapping import NO_SUPPORT, Support
 from controllers.kernel.conditions import find
 from controllers.kernel.reconciler import Reconciler
@@ -48,7 +48,7 @@ class AssumedHosts:
 
     def perform(self, action: HostAction) -> None:
         """Remember that the provider would be at work on it."""
-        names = {CreateHost: "create", UpdateHost: "update", DeleteHost: "delete"}
+        names = {CreateHost: "create", UpdateHost: "update", DeleteHost: "delete", RebootHost: "reboot"}
         self._in_flight[action.machine.uid] = names[type(action)]
 
     def _problems(self, need: HostNeed) -> tuple[Any, ...]:

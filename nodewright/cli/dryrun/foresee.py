@@ -20,6 +20,7 @@ from controllers.kernel.actions import (
     Event,
     Evict,
     Patch,
+    RebootHost,
     RemoveBootstrap,
     RemoveEndpoint,
     RemoveEtcdMember,
@@ -172,7 +173,7 @@ class DryRun:
 
     def _perform(self, action: Action) -> bool:
         match action:
-            case CreateHost() | UpdateHost() | DeleteHost():
+            case CreateHost() | UpdateHost() | DeleteHost() | RebootHost():
                 self._hosts.perform(action)
                 return True
             case EnsureBootstrap() | RemoveBootstrap():
@@ -222,10 +223,8 @@ def describe(action: Action) -> str:
             return f"event {action.reason} ({action.type})"
         case CreateHost():
             return f"create host for {action.machine.key.name}"
-        case UpdateHost():
-            return f"update host {action.host.name}"
-        case DeleteHost():
-            return f"delete host {action.host.name}"
+        case UpdateHost() | DeleteHost() | RebootHost():
+            return f"{type(action).__name__.removesuffix('Host').lower()} host {action.host.name}"
         case EnsureBootstrap():
             return f"make bootstrap data for {action.order.machine.key.name}"
         case RemoveBootstrap():

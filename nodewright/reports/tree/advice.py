@@ -63,6 +63,8 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.MALFORMED_SPEC: "Correct the fields named; nothing but deletion happens until then.",
     Reason.RECONCILE_FAILED: "It is tried again; report it with what the log of the controllers says.",
     Reason.NOT_ALLOWED: "Take the label or taint away, or have it allowed (--allow-node-labels, --allow-node-taints).",
+    Reason.REBOOT_FAILED: "Do what the message says; after the last attempt the Machine is replaced.",
+    Reason.HOST_DRIFTED: "Undo it on the host, or delete the Machine; a health check may reboot it (HostDrifted).",
     Reason.REMEDIATION_KIND_NOT_ALLOWED: "List the template's kind in --remediation-kinds.",
     Reason.NO_ENDPOINT: "Set the field that the message names.",
     Reason.INVALID_BOOTSTRAP_SPEC: "Correct the field that the message names.",

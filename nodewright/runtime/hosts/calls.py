@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
-from providers.base.contract import UpdateAnswer
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, RebootHost, UpdateHost
+from providers.base.contract import Host, Provider, RebootsHosts, UpdateAnswer
+from providers.base.errors import ErrorClass, ProviderError
 
-ORDER: Final = {"delete": 0, "update": 1, "create": 2}
+ORDER: Final = {"delete": 0, "reboot": 1, "update": 2, "create": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +43,25 @@ def call_of(action: HostAction) -> Call:
             return Call("update", request.identity.machine_uid, request.spec_hash, action, request.identity.namespace)
         case DeleteHost(identity=identity):
             return Call("delete", identity.machine_uid, "", action, identity.namespace)
+        case RebootHost(identity=identity):
+            return Call("reboot", identity.machine_uid, "", action, identity.namespace)
+
+
+async def made(provider: Provider, action: HostAction) -> Host | UpdateAnswer | None:
+    """The call itself. Raises ProviderError."""
+    match action:
+        case CreateHost():
+            return await provider.create(action.request)
+        case UpdateHost():
+            return await provider.update(action.request, action.host, action.drained)
+        case DeleteHost():
+            try:
+                await provider.delete(action.host)
+            except ProviderError as error:
+                if error.error_class is not ErrorClass.NOT_FOUND:
+                    raise
+        case RebootHost():
+            if not isinstance(provider, RebootsHosts):
+                raise ProviderError(ErrorClass.UNSUPPORTED_CHANGE, "its provider can't reboot hosts")
+            await provider.reboot(action.host, action.attempt)
+    return None

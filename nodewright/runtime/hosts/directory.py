@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from controllers.kernel.actions import CreateHost, DeleteHost, HostAction
+from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, RebootHost
 from controllers.kernel.bootstrapping import NO_SUPPORT, Support
 from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import (
@@ -155,8 +155,8 @@ class HostDirectory:
         """
         action = self._marked(action)
         call = call_of(action)
-        config = action.config if isinstance(action, DeleteHost) else action.request.config
-        namespace = (action if isinstance(action, DeleteHost) else action.request).identity.namespace
+        about = action if isinstance(action, DeleteHost | RebootHost) else action.request
+        config, namespace = about.config, about.identity.namespace
         home, asked = self._home.get(call.uid), self._configs.check(config, namespace).scope
         key = (asked or home) if isinstance(action, CreateHost) else (home or asked)
         if key is None:
@@ -165,7 +165,7 @@ class HostDirectory:
         return self._scope(key, config, namespace).submit(action)
 
     def _marked(self, action: HostAction) -> HostAction:
-        if isinstance(action, DeleteHost):
+        if isinstance(action, DeleteHost | RebootHost):
             return action
         identity = replace(action.request.identity, management_cluster=self.management_cluster)
         return replace(action, request=replace(action.request, identity=identity))

@@ -1,6 +1,6 @@
 """One account or region of one provider: its shared list, its calls, its limits.
 
-Calls run in the background, deletes before updates before creates; among those of one kind namespaces take turns.
+Calls run in the background, deletes before reboots, updates and creates; among those of one kind namespaces take turns.
 Reconciles see their results later through ``Listing``, ``Attempts`` and the answers. A Machine has at most one call at
 a time.
 """
@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 import structlog
 
-from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, UpdateHost
+from controllers.kernel.actions import DeleteHost, HostAction
 from controllers.kernel.view import Attempt
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.attempts import Attempts
-from nodewright.runtime.hosts.calls import ORDER, Answer, Call, call_of
+from nodewright.runtime.hosts.calls import ORDER, Answer, Call, call_of, made
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
@@ -335,23 +335,15 @@ class Scope:
         """The call itself; what it answers is merged at once."""
         if not self._deps.may_call():
             raise ProviderError(ErrorClass.INTERNAL, "this process does not lead any more")
-        provider, action = self.provider(), call.action
-        match action:
-            case CreateHost():
-                host = await self._in_time(provider.create(action.request))
-                self.listing.created(host, self._time())
-            case UpdateHost():
-                answer = await self._in_time(provider.update(action.request, action.host, action.drained))
-                self._answers[call.uid] = Answer(call.spec_hash, answer, self._deps.now())
-                if isinstance(answer, Updated):
-                    self.listing.updated(call.uid, call.spec_hash, self._time())
-            case DeleteHost():
-                try:
-                    await self._in_time(provider.delete(action.host))
-                except ProviderError as error:
-                    if error.error_class is not ErrorClass.NOT_FOUND:
-                        raise
-                self.listing.deleting(call.uid, action.host, self._time())
+        action, answer = call.action, await self._in_time(made(self.provider(), call.action))
+        if isinstance(answer, Host):
+            self.listing.created(answer, self._time())
+        elif answer is not None:
+            self._answers[call.uid] = Answer(call.spec_hash, answer, self._deps.now())
+            if isinstance(answer, Updated):
+                self.listing.updated(call.uid, call.spec_hash, self._time())
+        elif isinstance(action, DeleteHost):
+            self.listing.deleting(call.uid, action.host, self._time())
 
     async def _in_time(self, call: Awaitable[_Answer]) -> _Answer:
         try:

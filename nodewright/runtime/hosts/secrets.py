@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from api.secrets import HIDDEN, secret_values, without_secrets
-from controllers.kernel.actions import DeleteHost, HostAction
+from controllers.kernel.actions import DeleteHost, HostAction, RebootHost
 from providers.base.errors import ProviderError
 
 
 def secrets_of(action: HostAction) -> list[str]:
     """The secrets in the config of a call, the longest first."""
-    config = action.config if isinstance(action, DeleteHost) else action.request.config
+    config = action.config if isinstance(action, DeleteHost | RebootHost) else action.request.config
     return sorted(set(secret_values(config)), key=len, reverse=True)
 
 

@@ -18,7 +18,9 @@ from controllers.kernel.actions import (
     DeleteHost,
     Event,
     Evict,
+    HostAction,
     Patch,
+    RebootHost,
     Scale,
     UpdateHost,
 )
@@ -199,7 +201,7 @@ class Arena:
                 self.writes["POST eviction"] += 1
             case Event():
                 self.writes["POST Event"] += 1
-            case CreateHost() | UpdateHost() | DeleteHost():
+            case CreateHost() | UpdateHost() | DeleteHost() | RebootHost():
                 self._call(action)
             case Create() | Scale():
                 raise AssertionError(f"a Machine room does not {action}")
@@ -218,7 +220,7 @@ class Arena:
             self.registered.add(host.id)
             self.view.put(node)
 
-    def _call(self, action: CreateHost | UpdateHost | DeleteHost) -> None:
+    def _call(self, action: HostAction) -> None:
         uid = action.machine.uid
         try:
             match action:
@@ -232,6 +234,8 @@ class Arena:
                     self.leftover = None
                 case DeleteHost():
                     self.world.delete(action.host.id)
+                case RebootHost():
+                    self.world.reboot(action.host.id, action.attempt)
         except ProviderError as error:
             failures = self.attempts[uid].failures + 1 if uid in self.attempts else 1
             pause = timedelta(seconds=REACTIONS[error.error_class].first * failures)
