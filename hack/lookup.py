@@ -22,7 +22,8 @@ from providers.base.errors import REACTIONS
 
 HEAD = """# Look up a name
 
-Conditions, reasons, errors of providers, metrics and alerts, by name. The anchor of each is its name in small letters: `lookup.md#drainblocked`.
+Conditions, reasons, errors of providers, metrics and alerts, by name. The anchor of each is its name in small letters:
+`lookup.md#drainblocked`.
 What to do about a reason or an alert stands in the [runbooks](../runbooks.md).
 
 """

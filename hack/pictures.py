@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from hack.reference import ROOT
 
@@ -92,8 +91,9 @@ def _arrow(start: Box, end: Box, words: str) -> Iterator[str]:
     yield '<path d="M{} {}L{} {}"/>'.format(*points)
     x, y = (points[0] + points[2]) // 2, (points[1] + points[3]) // 2
     if words:
-        aside = ' style="text-anchor:start"' if start.x == end.x else ""
-        yield f'<text class="small" x="{x + (8 if aside else 0)}" y="{y + (4 if aside else -6)}"{aside}>{escape(words)}</text>'
+        beside = start.x == end.x
+        place = f'x="{x + 8}" y="{y + 4}" style="text-anchor:start"' if beside else f'x="{x}" y="{y - 6}"'
+        yield f'<text class="small" {place}>{escape(words)}</text>'
 
 
 def main() -> int:

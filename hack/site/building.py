@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -16,7 +17,9 @@ from pathlib import Path
 from hack.release.parts import ROOT, ReleaseError, commit_time
 from hack.site import settings, staging
 
-_LOADS = re.compile(r"<(?:script|link|img|iframe|source|object)\b[^>]*?(?:src|href|data)=[\"']?(?:https?:)?//[^\"'\s>]+")
+_LOADS = re.compile(
+    r"<(?:script|link|img|iframe|source|object)\b[^>]*?(?:src|href|data)=[\"']?(?:https?:)?//[^\"'\s>]+"
+)
 _STYLES = re.compile(r"(?:@import|url\()\s*[\"']?(?:https?:)?//[^\"')\s]+")
 
 
@@ -55,18 +58,11 @@ def _run_mkdocs(config: dict[str, object]) -> None:
         from mkdocs.exceptions import MkDocsException  # noqa: PLC0415
 
         try:
-            build_pages(load_config(config_file=_empty(), **config))
+            build_pages(load_config(config_file=io.BytesIO(b"{}"), **config))
         except MkDocsException as error:
             said.append(str(error))
     if said:
         raise ReleaseError("the site is not right:\n" + "\n".join(said))
-
-
-def _empty() -> object:
-    """No file of settings: they are values."""
-    import io  # noqa: PLC0415
-
-    return io.BytesIO(b"{}")
 
 
 @contextmanager
@@ -112,8 +108,9 @@ def _list_versions(out: Path) -> None:
     rows = [{"version": n, "title": n, "aliases": ["latest"] if n == numbers[0] else []} for n in numbers]
     (out / "versions.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     newest = f"{numbers[0]}/index.html"
-    top = f'<!doctype html><meta charset="utf-8"><title>Nodewright</title><meta http-equiv="refresh" content="0; url={newest}">'
-    (out / "index.html").write_text(f'{top}<a href="{newest}">Nodewright {numbers[0]}</a>\n', encoding="utf-8")
+    head = f'<meta charset="utf-8"><title>Nodewright</title><meta http-equiv="refresh" content="0; url={newest}">'
+    top = f'<!doctype html>{head}<a href="{newest}">Nodewright {numbers[0]}</a>\n'
+    (out / "index.html").write_text(top, encoding="utf-8")
 
 
 def _order(version: str) -> tuple[tuple[int, ...], bool]:

@@ -1,7 +1,7 @@
 """The pages as the site has them: ``docs/`` at the top, pages of the repository's root below ``project/``.
 
-The pages are written for readers of the repository (GitHub's Markdown). The site's Markdown is stricter about empty lines
-before lists and tables, and knows no words behind the language of a fence; both are mended here, in a copy.
+The pages are written for readers of the repository (GitHub's Markdown). The site's Markdown is stricter about empty
+lines before lists and tables, and knows no words behind the language of a fence; both are mended here, in a copy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 PROJECT = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SCOPE.md", "SECURITY.md", "CHANGELOG.md")
@@ -34,7 +35,7 @@ def stage(root: Path, target: Path, source: str = "") -> dict[str, Path]:
         file = target / site
         file.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            page = Page(path.relative_to(root).as_posix(), site, places, source)
+            page = Page(path.relative_to(root).as_posix(), site, Repository(root, places, source))
             file.write_text(page.written(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
             shutil.copyfile(path, file)
@@ -49,12 +50,21 @@ def _pages(root: Path) -> Iterator[tuple[str, Path]]:
         yield f"project/{name}", root / name
 
 
-class Page:
-    """``path``: of the file in the repository; ``site``: its place in the site; ``places``: those of all files."""
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """``places``: where in the site each file is that is part of it. ``source``: see ``stage``."""
 
-    def __init__(self, path: str, site: str, places: dict[str, str], source: str) -> None:
+    root: Path
+    places: Mapping[str, str]
+    source: str = ""
+
+
+class Page:
+    """``path``: of the file in the repository; ``site``: its place in the site."""
+
+    def __init__(self, path: str, site: str, repository: Repository) -> None:
         self._folder, self._site = PurePosixPath(path).parent.as_posix(), site
-        self._places, self._source = places, source
+        self._repository = repository
 
     def written(self, text: str) -> str:
         parts, end = [], 0
@@ -70,19 +80,23 @@ class Page:
         return _LINK.sub(lambda found: found[0] if found["code"] else self._link(found), spaced)
 
     def _link(self, found: re.Match[str]) -> str:
-        """The link from the page's place in the site; a place outside of it is one of ``source``, or no link."""
+        """The link from the page's place in the site; a file outside of it is one of ``source``, or no link.
+
+        What does not exist stays as it is written, for mkdocs to name it.
+        """
         link, _, fragment = found["link"].partition("#")
         if not link or "://" in link or link.startswith("mailto:"):
             return found[0]
+        here = self._repository
         target = posixpath.normpath(posixpath.join(self._folder, link))
         behind = f"#{fragment}" if fragment else ""
         start = f"{found['image']}[{found['label']}]"
-        if target in self._places:
-            near = posixpath.relpath(self._places[target], posixpath.dirname(self._site) or ".")
+        if target in here.places:
+            near = posixpath.relpath(here.places[target], posixpath.dirname(self._site) or ".")
             return f"{start}({near}{behind})"
-        if self._source:
-            return f"{start}({self._source.rstrip('/')}/{target}{behind})"
-        return found["label"]
+        if not (here.root / target).exists():
+            return found[0]
+        return f"{start}({here.source.rstrip('/')}/{target}{behind})" if here.source else found["label"]
 
 
 def _spaced(lines: list[str]) -> Iterator[str]:
