@@ -20,7 +20,7 @@ from html import escape
 from hack.reference import ROOT
 
 FOLDER = ROOT / "docs" / "pictures"
-WIDTH, HEIGHT, ACROSS, DOWN, EDGE = 170, 56, 270, 110, 16
+WIDTH, HEIGHT, ACROSS, DOWN, EDGE = 200, 56, 320, 110, 16
 """Of a box, and from one box to the next, in pixels."""
 _STYLE = (
     "text{font-family:system-ui,sans-serif;font-size:14px;fill:#1a1c2e;text-anchor:middle}"

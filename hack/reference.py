@@ -1,4 +1,4 @@
-"""Writes the pages of ``docs/reference`` that come from tables in the code (error classes, metrics, names); checks them.
+"""Writes the pages of ``docs/reference`` that come from tables in the code (errors, metrics, names), and checks them.
 
 ``python -m hack.reference --write`` writes them, ``--check`` fails when what is committed differs.
 """
