@@ -45,6 +45,8 @@ def web() -> list[Figure]:
             link = ui.start().split()[2]
             try:
                 return asyncio.run(_measure(link, ui.pid, up.kubeconfig))
+            except RuntimeError as error:
+                raise RuntimeError(f"{error}\n{ui.log()}") from error
             finally:
                 ui.stop()
 

@@ -36,7 +36,9 @@ def _parser() -> argparse.ArgumentParser:
             "--registry", default="", help="what comes before the image's name, such as ghcr.example/team"
         )
         each.add_argument("--downloads", type=Path, default=ROOT / "build/debian", help="keeps Debian's packages")
-    audits = commands.add_parser("audit", help="the lock against advisories in a folder (OSV's export of PyPI)")
+    audits = commands.add_parser(
+        "audit", help="the lock against advisories: OSV's export of PyPI, as a zip, a folder or one JSON file"
+    )
     audits.add_argument("database", type=Path)
     audits.set_defaults(does=_audit)
     return parser

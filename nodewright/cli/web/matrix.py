@@ -39,9 +39,9 @@ async def matrix(source: Source) -> dict[str, Any]:
     hosts.read_objects_by(objects_by(source.client))
     try:
         look = await reader_of(source.client, running.options, hosts)
-        await asyncio.to_thread(observe, look(), running.options)
+        observe(look(), running.options)  # in this loop: it has shapes of hosts looked up
         await hosts.shapes_are_known()
-        observed = await asyncio.to_thread(observe, look(), running.options)
+        observed = observe(look(), running.options)
         found = await asyncio.to_thread(as_value, observed)  # seconds of a large cluster: others go on to see
     except CliError as error:
         raise AskError(error.message, 502) from error
