@@ -58,7 +58,8 @@ def connect(login: Login, authority: str) -> Any:
     options = {**login.options, **({"cacert": authority} if authority else {})}
     from providers.openstack.transport import harden  # noqa: PLC0415  (needs the SDK's libraries)
 
-    ours: dict[str, Any] = {"app_name": "nodewright", "app_version": version("nodewright")}  # in the User-Agent of each request
+    # in the User-Agent of each request
+    ours: dict[str, Any] = {"app_name": "nodewright", "app_version": version("nodewright")}
     connection = openstack.connect(
         load_yaml_config=False, load_envvars=False, api_timeout=REQUEST_SECONDS, **ours, **options
     )
