@@ -97,15 +97,17 @@ verify: setup ## Prove that every generated file is current
 	@$(PY) -m hack.reference --check
 	@$(PY) -m hack.features --check
 	@$(PY) -m hack.runbooks --check
+	@$(PY) -m hack.pictures --check
 	@$(PY) -m hack.field_policy --check
 	@$(PY) -m hack.proto --check
 
 .PHONY: generate
-generate: setup ## Write every generated file (CRDs, field tables, features)
+generate: setup ## Write every generated file (CRDs, field tables, features, pictures)
 	@$(PY) -m hack.crds --write
 	@$(PY) -m hack.reference --write
 	@$(PY) -m hack.features --write
 	@$(PY) -m hack.runbooks --write
+	@$(PY) -m hack.pictures --write
 	@$(PY) -m hack.field_policy --write
 
 .PHONY: proto
@@ -208,6 +210,10 @@ release: setup build/uv/bin/uv ## All artefacts of a release into dist/, signed 
 release-twice: release ## Make the release again and prove that it has the same bytes
 	@$(PY) -m hack.release make --arch $(ARCH) --out build/release-again $(if $(KEY),--key $(KEY)) > /dev/null
 	@diff -r dist build/release-again && echo "both releases have the same bytes"
+
+.PHONY: site
+site: setup ## The documentation as a site in build/site; a broken link or anchor fails (docs/releasing.md)
+	@$(PY) -m hack.site
 
 .PHONY: helm
 helm: setup ## Find helm, or build it as a pinned Go module (minutes, once)

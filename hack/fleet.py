@@ -9,7 +9,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.conditions import format_time
-from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, ref_of
+from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, NODE, POD, Key, Kind, Ref, ref_of
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 
@@ -37,6 +37,26 @@ async def fill(kubeconfig: Path, machines: int) -> None:
             await asyncio.gather(*(make(number) for number in range(first, min(first + 500, machines))))
 
 
+async def join(kubeconfig: Path, machines: int, pods: int) -> None:
+    """What an autoscaler looks at beside the Machines of ``fill``: bounds of the sets, a Node for each Machine that has
+    one, and ``pods`` pods of two sizes that wait; a Node has 4 cores, and the larger pods fit on none."""
+    async with KubeClient(await load_kubeconfig([kubeconfig]), "fleet") as client:
+        for number in range(SETS):
+            bounds = {names.AUTOSCALER_MIN_ANNOTATION: "0", names.AUTOSCALER_MAX_ANNOTATION: str(machines)}
+            sizes = {f"{names.CAPACITY_PREFIX}cpu": "4", f"{names.CAPACITY_PREFIX}memory": "16Gi"}
+            target = Ref(MACHINE_DEPLOYMENT, Key("default", f"pool-{number}"))
+            await client.merge_patch(target, {"metadata": {"annotations": {**bounds, **sizes}}})
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def make(kind: Kind, body: dict[str, Any]) -> None:
+            async with slots:
+                await client.create(kind, body)
+
+        joined = [number for number in range(machines) if number % 4]
+        await asyncio.gather(*(make(NODE, _node(number)) for number in joined))
+        await asyncio.gather(*(make(POD, _pod(number)) for number in range(pods)))
+
+
 async def _make(client: KubeClient, number: int) -> None:
     created = await client.create(MACHINE, _machine(number))
     if number % 4 == 0:
@@ -61,6 +81,21 @@ def _machine(number: int) -> dict[str, Any]:
     body = _body("Machine", f"{pool}-{number:05}", labels, spec)
     body["metadata"]["finalizers"] = ["example.com/kept"]
     return body
+
+
+def _node(number: int) -> dict[str, Any]:
+    offer = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    ready = _condition("Ready", "True", ("KubeletReady", ""), format_time(datetime.now(UTC)))
+    meta = {"name": f"pool-{number % SETS}-{number:05}", "labels": {"topology.kubernetes.io/zone": ZONES[number % 3]}}
+    status = {"capacity": offer, "allocatable": offer, "conditions": [ready]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status}
+
+
+def _pod(number: int) -> dict[str, Any]:
+    asked = {"cpu": ("500m", "6")[number % 2], "memory": "512Mi"}
+    container = {"name": "web", "image": "example.com/web", "resources": {"requests": asked}}
+    meta = {"name": f"web-{number:05}", "namespace": "default", "labels": {"app": f"web-{number % 20}"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
 
 
 def _status(number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Writes the pages of ``docs/reference`` that come from tables in the code (error classes, metrics), and checks them.
+"""Writes the pages of ``docs/reference`` that come from tables in the code (errors, metrics, names), and checks them.
 
 ``python -m hack.reference --write`` writes them, ``--check`` fails when what is committed differs.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from controllers.autoscaler import metrics as autoscaler_metrics
 from controllers.provisioningrequest import metrics as request_metrics
+from hack import lookup
 from nodewright.runtime import collectors, metrics
 from providers.base.errors import REACTIONS, Reaction
 
@@ -74,7 +75,11 @@ def metrics_page() -> str:
 
 
 def pages() -> dict[Path, str]:
-    return {PAGES / "errors.md": errors_page(), PAGES / "metrics.md": metrics_page()}
+    return {
+        PAGES / "errors.md": errors_page(),
+        PAGES / "metrics.md": metrics_page(),
+        PAGES / "lookup.md": GENERATED + lookup.page(ROOT),
+    }
 
 
 def main() -> int:

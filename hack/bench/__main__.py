@@ -28,6 +28,7 @@ from hack.bench import (
     spread,
     sshpools,
     takeover,
+    webview,
 )
 from hack.bench.figures import Figure, keep, show
 from hack.hosts import __main__ as hosts
@@ -58,6 +59,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "controlplane": ("Three control planes of real hosts to the next minor version, in place", controlplane.upgrade),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "ssh": ("Hosts over SSH: 50 Machines at once, looks over a pool of 1000", sshpools.pools),
+    "web": ("The web view on 10,000 Machines: first view, memory, each view", webview.web),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
 NEEDS: dict[str, Callable[[], str]] = {

@@ -7,6 +7,7 @@ three of them inside ``nodewright`` and their imports named accordingly. An edit
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent))
-from moving_in import MOVED, moved_in
+from moving_in import FOLDER_OF_SHARE, MOVED, SHARE, moved_in
 
 SHARED = ("deploy", "examples")
 """What is used without the repository: `nodewright install --controllers` and the pages name it."""
@@ -29,13 +30,23 @@ class Hook(BuildHookInterface):  # type: ignore[type-arg]
         """Raises ValueError for an import that can't be named anew."""
         if version == "editable":
             return
+        self._share(build_data)
+        if self.target_name != "wheel":
+            return
         self._folder = Path(tempfile.mkdtemp(prefix="nodewright-wheel-"))
         root = Path(self.root)
         write_package(root, self._folder / "nodewright")
         build_data["force_include"][str(self._folder / "nodewright")] = "nodewright"
 
+    def _share(self, build_data: dict[str, Any]) -> None:
+        folder = Path(os.environ.get(FOLDER_OF_SHARE) or Path(self.root) / SHARE)
+        data = build_data["shared_data" if self.target_name == "wheel" else "force_include"]
+        for path in sorted(folder.rglob("*")):  # each file by itself: of folders `exclude` leaves out all
+            if path.is_file():
+                data[str(path)] = f"{SHARE}/{path.relative_to(folder).as_posix()}"
+
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        if version != "editable":
+        if version != "editable" and self.target_name == "wheel":
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -6,6 +6,10 @@ import ast
 
 MOVED = ("api", "controllers", "providers")
 HOME = "nodewright"
+SHARE = "share"
+"""Manual pages and completions, which ``make release`` writes: in an sdist they lie here, in a wheel in its data."""
+FOLDER_OF_SHARE = "NODEWRIGHT_SHARE"
+"""The variable of the environment that names the folder they are in while a release is made; they need the parser."""
 
 
 def moved_in(text: str, where: str) -> str:

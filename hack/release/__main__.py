@@ -25,6 +25,7 @@ def _parser() -> argparse.ArgumentParser:
     making_ = commands.add_parser("make", help="all artefacts, their checksums and, with --key, a signature")
     making_.add_argument("--key", type=Path, help="Ed25519 key in PEM: `openssl genpkey -algorithm ed25519`")
     making_.add_argument("--out", type=Path, default=ROOT / "dist")
+    making_.add_argument("--downloads-url", default="", help="where the artefacts are going to be, for krew")
     making_.set_defaults(does=_make)
     only = commands.add_parser("image", help="the image alone, as an OCI archive")
     only.add_argument("--out", type=Path, default=ROOT / "build/nodewright-image.tar")
@@ -35,14 +36,18 @@ def _parser() -> argparse.ArgumentParser:
             "--registry", default="", help="what comes before the image's name, such as ghcr.example/team"
         )
         each.add_argument("--downloads", type=Path, default=ROOT / "build/debian", help="keeps Debian's packages")
-    audits = commands.add_parser("audit", help="the lock against advisories in a folder (OSV's export of PyPI)")
+    audits = commands.add_parser(
+        "audit", help="the lock against advisories: OSV's export of PyPI, as a zip, a folder or one JSON file"
+    )
     audits.add_argument("database", type=Path)
     audits.set_defaults(does=_audit)
     return parser
 
 
 def _make(options: argparse.Namespace) -> int:
-    settings = making.Settings(options.arch.split(","), options.registry, options.key, options.downloads.absolute())
+    settings = making.Settings(
+        options.arch.split(","), options.registry, options.key, options.downloads.absolute(), options.downloads_url
+    )
     made = making.artefacts(settings)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, data in sorted(made.items()):

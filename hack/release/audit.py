@@ -1,12 +1,13 @@
-"""The lock against a database of advisories that lies in a folder: OSV's export, one JSON file for each advisory.
+"""The lock against a database of advisories: OSV's export, one JSON document for each advisory.
 
-python -m hack.release audit FOLDER        # FOLDER: OSV's `PyPI/all.zip`, unpacked
+python -m hack.release audit DATABASE      # OSV's `PyPI/all.zip`, a folder with what is in it, or one JSON file
 """
 
 from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,37 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
 def findings(lock: str, database: Path) -> list[str]:
-    """A line for each advisory that a pin of ``lock`` is affected by, sorted. Raises ReleaseError without any."""
-    files = sorted(database.rglob("*.json"))
-    if not files:
-        raise ReleaseError(f"{database} has no advisories: unpack OSV's export of PyPI there")
+    """A line for each advisory that a pin of ``lock`` is affected by, sorted.
+
+    Raises ReleaseError if ``database`` has no advisories, or one that can't be read: an audit that skips is none.
+    """
     pins = {_normal(name): version for name, version in _PIN.findall(lock)}
-    return sorted({line for file in files for line in _of(json.loads(file.read_text(encoding="utf-8")), pins)})
+    lines: set[str] = set()
+    read = 0
+    for where, text in _documents(database):
+        try:
+            document = json.loads(text)
+            for advisory in document if isinstance(document, list) else [document]:
+                lines.update(_of(advisory, pins))
+                read += 1
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise ReleaseError(f"{where} is no advisory in OSV's format: {type(error).__name__}: {error}") from None
+    if not read:
+        raise ReleaseError(f"{database} has no advisories: give OSV's export of PyPI, as a zip or unpacked")
+    return sorted(lines)
+
+
+def _documents(database: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each JSON file of a folder or a zip, or of the one file that ``database`` is."""
+    if zipfile.is_zipfile(database):
+        with zipfile.ZipFile(database) as archive:
+            for name in sorted(archive.namelist()):
+                if name.endswith(".json"):
+                    yield f"{database}:{name}", archive.read(name)
+        return
+    files = [database] if database.is_file() else sorted(database.rglob("*.json"))
+    for file in files:
+        yield str(file), file.read_bytes()
 
 
 def _of(advisory: dict[str, Any], pins: dict[str, str]) -> Iterator[str]:

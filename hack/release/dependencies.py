@@ -42,9 +42,10 @@ def locked(architecture: str) -> Tree:
 
 
 def program(wheel: bytes) -> Tree:
-    """The wheel as an installer would leave it, and its script."""
+    """The wheel as an installer would leave it, and its script. Its data (manual pages) are for people with a shell."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-        files = {name: tree.file(archive.read(name)) for name in archive.namelist() if not name.endswith("/")}
+        names = [name for name in archive.namelist() if not name.endswith("/") and ".data/" not in name]
+        files = {name: tree.file(archive.read(name)) for name in names}
     return {**with_bytecode(files), "usr/local/bin/nodewright": tree.file(_SCRIPT, 0o755)}
 
 

@@ -9,9 +9,10 @@ asked for (``collectors``), so that nothing has to be kept current in between.
 
 from __future__ import annotations
 
+import platform
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import (
     CollectorRegistry,
@@ -21,6 +22,9 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
+
+from api.names import API_VERSION
+from nodewright import __version__
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more each, which nobody asks for
 REGISTRY = CollectorRegistry(auto_describe=True)
@@ -72,6 +76,12 @@ def _life(name: str, help_: str, *labels: str) -> Histogram:
 
 def _state(name: str, help_: str, *labels: str) -> Metric:
     return TABLE[_entered(name, "gauge", help_, labels)]
+
+
+BUILD_INFO: Final = _gauge(
+    "build_info", "Always 1; the labels say which version runs, and by which Python.", "version", "python", "api"
+)
+BUILD_INFO.labels(__version__, platform.python_version(), API_VERSION).set(1)
 
 
 @lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,8 +60,10 @@ def connect(login: Login, authority: str) -> Any:
     options = {**login.options, **({"cacert": authority} if authority else {})}
     from providers.openstack.transport import harden  # noqa: PLC0415  (needs the SDK's libraries)
 
+    # in the User-Agent of each request
+    ours: dict[str, Any] = {"app_name": "nodewright", "app_version": version("nodewright")}
     connection = openstack.connect(
-        load_yaml_config=False, load_envvars=False, api_timeout=REQUEST_SECONDS, app_name="nodewright", **options
+        load_yaml_config=False, load_envvars=False, api_timeout=REQUEST_SECONDS, **ours, **options
     )
     harden(connection, 2 * REQUEST_SECONDS)
     return connection

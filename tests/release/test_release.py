@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,27 @@ def test_the_audit_follows_the_schema_of_advisories(
 
 def test_an_audit_without_advisories_is_none(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="has no advisories"):
+        audit.findings("some-thing==1.2\n", tmp_path)
+
+
+@pytest.mark.parametrize("form", ["zip", "one", "list"])
+def test_the_audit_reads_the_export_as_it_is_downloaded(tmp_path: Path, form: str) -> None:
+    _advisory(tmp_path, versions=["1.2"])
+    advisory = tmp_path / "PYSEC-1.json"
+    database = advisory if form == "one" else tmp_path / form
+    if form == "zip":
+        with zipfile.ZipFile(database, "w") as archive:
+            archive.write(advisory, "PYSEC-1.json")
+    if form == "list":
+        database.write_text(f"[{advisory.read_text()}]")
+    assert audit.findings("some-thing==1.2\n", database) == ["some-thing 1.2: PYSEC-1: it breaks"]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"affected": 3}', "3", '{"affected": [{"package": 1}]}'])
+def test_an_advisory_that_cant_be_read_is_named_and_not_skipped(tmp_path: Path, text: str) -> None:
+    _advisory(tmp_path, versions=["9"])
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(ReleaseError, match=r"odd\.json is no advisory"):
         audit.findings("some-thing==1.2\n", tmp_path)
 
 

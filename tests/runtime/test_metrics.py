@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Kind
+from nodewright import __version__
 from nodewright.runtime import collectors, metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
@@ -48,6 +50,12 @@ def counted(
         for family in families
         for sample in family.samples
     }
+
+
+def test_every_process_says_which_version_it_is() -> None:
+    scraped = generate_latest(metrics.REGISTRY).decode()
+    assert f'nodewright_build_info{{api="cluster.k8s.io/v1alpha1",python="{platform.python_version()}"' in scraped
+    assert f'version="{__version__}"}} 1.0' in scraped
 
 
 def test_machines_are_counted_by_phase_and_every_phase_is_there() -> None:

@@ -57,6 +57,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 
 async def _serve(target: Target, asked: Asked, wanted: tuple[str, bool]) -> None:
+    from nodewright.cli.longevity import settle_in  # noqa: PLC0415
     from nodewright.cli.web.listening import listener_of  # noqa: PLC0415
     from nodewright.cli.web.serving import lines, web_server  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
@@ -70,6 +71,7 @@ async def _serve(target: Target, asked: Asked, wanted: tuple[str, bool]) -> None
     stop_on_signals(stop)
     try:
         async with web_server(connection, listener_of(asked), namespace=namespace, own_tokens=own_tokens) as server:
+            settle_in()
             say("\n".join(lines(server)))
             await stop.wait()
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from api.names import AUTOSCALER_MAX_ANNOTATION, AUTOSCALER_MIN_ANNOTATION
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Ref
 from nodewright.cli.web.serving import web_server
 from nodewright.gateways.cloudpool.listener import ListenerOptions
@@ -173,6 +174,17 @@ async def test_each_view_answers_on_a_small_fleet(town: Town) -> None:
         tree = (await browser.get("/api/describe?kind=Machine&namespace=default&name=m-0"))[1]
         assert tree["object"]["name"] == "Machine/m-0"
         assert (await browser.get("/api/autoscaler"))[1]["groups"] == []
+
+
+async def test_the_autoscaler_is_shown_whose_groups_are_like_the_hosts_of_their_provider(town: Town) -> None:
+    """What hosts would be like is looked up in the loop of the server, the decision is made beside it."""
+    group = declared(machine_deployment("pool"))
+    group["metadata"]["annotations"] = {AUTOSCALER_MIN_ANNOTATION: "0", AUTOSCALER_MAX_ANNOTATION: "5"}
+    await town.client.create(MACHINE_DEPLOYMENT, group)
+    async with viewing(town) as browser:
+        await browser.login()
+        status, said = await browser.get("/api/autoscaler")
+        assert (status, [each["max"] for each in said["groups"]]) == (200, [5])
 
 
 async def test_what_is_not_there_or_makes_no_sense_is_said(town: Town) -> None:
