@@ -197,3 +197,19 @@ def test_logs_of_what_nobody_knows_say_so(at_work: Kubectl) -> None:
     shown = nodewright("logs", "machine", "nobody", "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 1
     assert "nothing is known of Machine default/nobody" in shown.stderr
+
+
+def test_diff_of_a_file_and_what_was_made_of_it_finds_nothing_until_somebody_edits_it(at_work: Kubectl) -> None:
+    way = ("--kubeconfig", str(at_work.kubeconfig))
+    same = nodewright("diff", str(EXAMPLE), "default/demo", *way)
+    assert (same.returncode, same.stdout, same.stderr) == (0, "", "")
+    at_work("annotate", "machinedeployment/workers", "team=a")
+    changed = nodewright("diff", str(EXAMPLE), "namespace/default", *way)
+    assert changed.returncode == 1, changed.stderr
+    assert "MachineDeployment/workers — 1 field" in changed.stdout
+    assert 'metadata.annotations — only in B: {"team": "a"}' in changed.stdout
+    at_work("annotate", "machinedeployment/workers", "team-")
+    one = nodewright("diff", "md/workers", "md/workers", *way)
+    assert (one.returncode, one.stdout) == (0, "")
+    missing = nodewright("diff", "md/workers", "md/wob", *way)
+    assert (missing.returncode, "MachineDeployment default/wob does not exist" in missing.stderr) == (2, True)

@@ -222,6 +222,13 @@ def _as_fault(field: str, message: str) -> Fault:
 def with_defaults(data: Any) -> Iterator[dict[str, Any]]:
     """The objects of our group in a document that has no fault, as the API server would store them."""
     for subject in subjects(data):
-        group, _, version = str(subject.data.get("apiVersion", "")).rpartition("/")
-        if group == names.GROUP:
-            yield _shape(group, version, subject.kind).default(dict(subject.data))
+        if str(subject.data.get("apiVersion", "")).rpartition("/")[0] == names.GROUP:
+            yield defaulted(subject.data)
+
+
+def defaulted(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with the defaults of its schema; one of a kind that is not ours as it is."""
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    if schema_of(group, version, str(obj.get("kind"))) is None:
+        return dict(obj)
+    return _shape(group, version, str(obj["kind"])).default(dict(obj))
