@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "convert": "Rewrite manifests from providerSpec or text to providerConfig, or back",
     "bootstrap": "Make the data with which hosts join a cluster as Nodes",
     "plan": "Dry run: what the controllers would do now, and why",
+    "get": "List Clusters of several management clusters",
     "diff": "Show how two declarations differ: files, objects, Clusters, contexts",
     "status": "Show the whole fleet: what there is, who decides, and only what is wrong",
     "ui": "Show the fleet in a browser, live and read-only",

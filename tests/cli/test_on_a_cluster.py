@@ -213,3 +213,15 @@ def test_diff_of_a_file_and_what_was_made_of_it_finds_nothing_until_somebody_edi
     assert (one.returncode, one.stdout) == (0, "")
     missing = nodewright("diff", "md/workers", "md/wob", *way)
     assert (missing.returncode, "MachineDeployment default/wob does not exist" in missing.stderr) == (2, True)
+
+
+def test_get_clusters_lists_what_is_there_beside_what_does_not_answer(at_work: Kubectl, tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    shown = nodewright("get", "clusters", "--kubeconfig", str(at_work.kubeconfig), "--kubeconfig", str(missing))
+    assert shown.returncode == 1
+    head, demo, unreachable, *why = shown.stdout.splitlines()
+    assert demo.split()[1:3] == ["default", "demo"]
+    assert [demo.split()[head.split().index(title)] for title in ("WORKERS", "CONDITION")] == ["3/3", "Ready"]
+    assert ("Unreachable" in unreachable, str(missing) in " ".join(why)) == (True, True)
+    elsewhere = nodewright("get", "clusters", "-n", "elsewhere", "--kubeconfig", str(at_work.kubeconfig))
+    assert (elsewhere.returncode, "there is no Cluster" in elsewhere.stdout) == (0, True)
