@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "generate": "Print manifests of a cluster from a template",
     "run": "Run the controllers against a cluster (kubeconfig or in-cluster)",
     "install": "Install the kinds, and with --controllers the controllers, into a cluster",
+    "upgrade": "Say which versions may come next, and upgrade Nodewright itself",
     "uninstall": "Take the controllers, and with --crds the kinds, out of a cluster",
     "webhook": "Serve the validating admission webhook over TLS",
     "gateway": "Serve other programs: the Cluster Autoscaler over gRPC, cloudpools, a proxy before one",
