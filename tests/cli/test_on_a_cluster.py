@@ -274,3 +274,17 @@ def test_upgrade_apply_stores_objects_anew_before_their_version_goes(at_work: Ku
     again = nodewright("upgrade", "apply", *way)
     assert (again.returncode, "stored anew" in again.stdout) == (0, False)
     at_work("delete", "sshhostpool", "racks")
+
+
+def test_a_cluster_with_add_ons_in_its_spec_is_refused_where_no_command_reads_them(at_work: Kubectl) -> None:
+    addons = [{"name": "network", "file": "net.yaml"}]
+    body = {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "c"},
+        "spec": {"addons": addons},
+    }
+    refused = at_work.run("create", "-f", "-", stdin=json.dumps(body))
+    assert (refused.code, "no controller acts on them" in refused.err) == (1, True), refused.err
+    body["spec"] = {"addons": []}
+    assert at_work.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body)).code == 0

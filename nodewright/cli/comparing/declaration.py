@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from api import names
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.refs import MACHINE, SECRET, Obj, annotations_of, mapping, uid_of
+from controllers.kernel.refs import CLUSTER, MACHINE, SECRET, Obj, annotations_of, mapping, uid_of
 from nodewright.cli.manifests.checks import defaulted
 from nodewright.cli.moving.graph import Item
 
@@ -40,8 +40,8 @@ BOOKKEEPING: Final = frozenset(
 )
 """Annotations that programs write for themselves. What a person sets to ask for something is not among them."""
 _FRAME: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
-_NOTED_IN_SPEC: Final = {MACHINE.name: frozenset({"providerID"})}
-"""Fields of a spec that controllers fill in."""
+_LEFT_OUT_OF_SPEC: Final = {MACHINE.name: frozenset({"providerID"}), CLUSTER.name: frozenset({"addons"})}
+"""Fields of a spec that controllers fill in, and those that files alone have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def declaration_of(obj: Obj, namespace: str = "default") -> Declaration:
     content = {name: value for name, value in filled.items() if name not in _FRAME}
     if kind == SECRET.name and not group:
         content = _of_secret(content)
-    if noted := _NOTED_IN_SPEC.get(kind):
-        content["spec"] = {name: value for name, value in mapping(content.get("spec")).items() if name not in noted}
+    if left_out := _LEFT_OUT_OF_SPEC.get(kind):
+        content["spec"] = {name: value for name, value in mapping(content.get("spec")).items() if name not in left_out}
     annotations = {name: value for name, value in annotations_of(obj).items() if name not in BOOKKEEPING}
     labels = mapping(meta.get("labels"))
     shown = {name: value for name, value in (("labels", labels), ("annotations", annotations)) if value}

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
+from api.addons import ADDONS_IN_FILES_ONLY
 from api.misspelt import levels, near_misses
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
@@ -109,6 +110,8 @@ class Checker:
             return
         seen: set[str] = set()
         for fault in by_schema(subject.data, group, version):
+            if ADDONS_IN_FILES_ONLY in fault.message:  # this is a file
+                continue
             seen.add(fault.path)
             yield fault
         yield from (Fault(f.path, f.message) for f in validate(subject.data) if f.path not in seen)
