@@ -20,7 +20,7 @@ from nodewright.cli.structured import Output, OutputOption, show
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from nodewright.cli.listing.asking import Answer
+    from nodewright.cli.listing.reading import Answer
     from nodewright.cli.listing.rows import Row
 
 HELP = """List Clusters of several management clusters.
@@ -57,7 +57,7 @@ def clusters(  # noqa: PLR0913, PLR0917  (one parameter per option)
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List Clusters with their endpoint, version, Machines that are ready and condition. All are asked at once."""
-    from nodewright.cli.listing.asking import ask  # noqa: PLC0415
+    from nodewright.cli.listing.reading import ask  # noqa: PLC0415
 
     if contexts and all_contexts:
         raise CliError("--context and --all-contexts exclude each other", code=USAGE)

@@ -122,14 +122,14 @@ async def _plan(
 ) -> tuple[_Seen, list[Plan]]:
     from nodewright.cli.commands.plan import Inputs, foresee  # noqa: PLC0415
     from nodewright.cli.upgrading.kubernetes import waits  # noqa: PLC0415
-    from nodewright.cli.upgrading.planning import on_paper, plan_of, wishes  # noqa: PLC0415
+    from nodewright.cli.upgrading.planning import desired, on_paper, plan_of  # noqa: PLC0415
 
     connection = await connect(target)
     home = namespace or connection.namespace if name is not None else namespace
     async with client_of(connection) as client:
         seen = await _look(client)
         clusters = await _clusters(client, name, None if everywhere else home)
-    wanted = [each for cluster in clusters for each in wishes(cluster, version) if not waits(cluster, *each)]
+    wanted = [each for cluster in clusters for each in desired(cluster, version) if not waits(cluster, *each)]
     prospects = await foresee(Inputs(on_paper(wanted), target, None)) if wanted else []
     return seen, [plan_of(cluster, version, prospects) for cluster in clusters]
 

@@ -47,12 +47,12 @@ def plan_of(cluster: Cluster, version: str, prospects: Iterable[Prospect] = ()) 
     found = {(each.kind, each.key): each for each in prospects}
     moves = tuple(
         Move(part, wanted, waits(cluster, part, wanted), found.get((part.kind, part.key)))
-        for part, wanted in wishes(cluster, version)
+        for part, wanted in desired(cluster, version)
     )
     return Plan(cluster, asked, offered, under_way, moves, tuple(_commands(cluster, version, moves, under_way)))
 
 
-def wishes(cluster: Cluster, version: str) -> list[tuple[Part, str]]:
+def desired(cluster: Cluster, version: str) -> list[tuple[Part, str]]:
     """Which part is to get which version, in order; none for a version that is refused."""
     if not version:
         oldest = cluster.oldest_plane
