@@ -131,6 +131,6 @@ def _objects(rng: random.Random) -> list[dict[str, Any]]:
 
 
 def _has_name(obj: dict[str, Any]) -> bool:
-    """No API server gives one without."""
+    """No API server gives one without, nor a namespace that is no text."""
     meta = obj.get("metadata")
-    return isinstance(meta, dict) and isinstance(meta.get("name"), str)
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str) and isinstance(meta.get("namespace", ""), str)

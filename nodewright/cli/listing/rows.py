@@ -69,7 +69,7 @@ def rows(world: World) -> list[Row]:
     members: dict[Key, list[tuple[Kind, Obj]]] = {}
     for kind in KINDS[1:]:
         for obj in world.get(kind, ()):
-            members.setdefault(Key(key_of(obj).namespace, str(cluster_name_of(obj))), []).append((kind, obj))
+            members.setdefault(Key(key_of(obj).namespace, cluster_name_of(obj)), []).append((kind, obj))
     clusters = sorted(world.get(CLUSTER, ()), key=key_of)
     return [_row(cluster, members.get(key_of(cluster), [])) for cluster in clusters]
 
