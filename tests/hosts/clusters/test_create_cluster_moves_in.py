@@ -23,14 +23,17 @@ from tests.hosts.joining import VERSION, items, until
 from tests.hosts.sshpools import Pool
 
 IMAGE = os.environ.get("NODEWRIGHT_IMAGE_TAR", "")
-NAME = "lab.example/nodewright:0.1.0"
+NAME = "lab.example/team/nodewright:0.1.0"
 SECONDS = 500
 RACKS = ("rack1", "rack2", "rack3")
 pytestmark = [
     pytest.mark.hosts,
     pytest.mark.slow,
     pytest.mark.kubectl,
-    pytest.mark.skipif(not IMAGE, reason="NODEWRIGHT_IMAGE_TAR names no image: `make image` writes one"),
+    pytest.mark.skipif(
+        not IMAGE,
+        reason="NODEWRIGHT_IMAGE_TAR names no image: `python -m hack.release image --registry lab.example/team`",
+    ),
 ]
 
 
@@ -52,16 +55,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
 
 
 def _prepare(guest: Guest, endpoint: str) -> None:
-    """The image under a name that kubelets find, and what kube-proxy would do for the only Service."""
-    until(lambda: guest.execute("ctr -n k8s.io images ls -q | grep nodewright").returncode == 0)
-    found = guest.execute("ctr -n k8s.io images ls -q | grep nodewright").stdout.split()[0]
-    rule = f"-d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
-    for command in (
-        f"ctr -n k8s.io images tag --force {found} {NAME}",
-        f"iptables -t nat -A PREROUTING {rule}",
-        f"iptables -t nat -A OUTPUT {rule}",
-    ):
-        done = guest.execute(command)
+    """What kube-proxy would do for the only Service."""
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {NAME}").returncode == 0)
+    for chain in ("PREROUTING", "OUTPUT"):
+        rule = f"{chain} -d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
+        done = guest.execute(f"iptables -t nat -A {rule}")
         assert done.returncode == 0, done.stderr
 
 
