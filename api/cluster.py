@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from api import limits, names
+from api.addons import ADDONS_IN_FILES_ONLY
 from api.bootstrap import BootstrapSpec
 from api.machine import ProviderConfigField, ProviderSpec, ProviderStatusField
 from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Message, ObjectMeta
@@ -43,6 +44,35 @@ class ControlPlaneEndpoint(Model):
     """Port."""
 
 
+class AddOnObject(Model):
+    """A ConfigMap or Secret that the same files hold, in the namespace of the Cluster."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """Its name."""
+    key: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """The key with the manifests. Default: all keys, sorted."""
+
+
+class AddOn(Model):
+    """Manifests that are applied in a new cluster. One of ``file``, ``configMap`` and ``secret``."""
+
+    __rules__: ClassVar = (
+        Rule(
+            "[has(self.file), has(self.configMap), has(self.secret)].exists_one(given, given)",
+            "exactly one of file, configMap and secret is needed",
+        ),
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+    """What it is called in messages."""
+    file: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    """Path of a file, relative to the file that holds the Cluster and not above it."""
+    config_map: AddOnObject | None = None
+    """A ConfigMap with the manifests."""
+    secret: AddOnObject | None = None
+    """A Secret with the manifests."""
+
+
 class ClusterSpec(Model):
     """Desired state of the cluster."""
 
@@ -72,6 +102,18 @@ class ClusterSpec(Model):
     bootstrap_token_lifetime: Duration | None = None
     """How long a host can join after it came up. It limits how many hosts come up at the same time: 20 at first, then
     twice as many as joined within this time. Default: ``--bootstrap-token-lifetime``.
+    """
+    addons: (
+        Annotated[
+            list[AddOn],
+            Field(max_length=32),
+            ATOMIC_LIST,
+            Schema(rules=(Rule("size(self) == 0", ADDONS_IN_FILES_ONLY),)),
+        ]
+        | None
+    ) = None
+    """What ``nodewright create cluster`` applies in the new cluster, in this order. It belongs to files: that command
+    takes it out, and an API server refuses it, since no controller acts on it.
     """
     bootstrap: BootstrapSpec | None = None
     """How hosts of its Machines join the cluster: defaults for ``spec.bootstrap`` of the Machines. Nodewright makes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,3 +180,63 @@ def test_an_old_backup_claims_no_host_twice(tmp_path: Path, kubectl_binary: Path
 
 def ready(plane: Up) -> int:
     return sum((each.get("status") or {}).get("readyReplicas", 0) for each in plane.kubectl.items("machinedeployments"))
+
+
+NETWORK_POLICIES = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "networkpolicies.networking.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in"},
+    },
+    "spec": {
+        "group": "networking.k8s.io",
+        "scope": "Namespaced",
+        "names": {"plural": "networkpolicies", "singular": "networkpolicy", "kind": "NetworkPolicy"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.e2e
+def test_the_controllers_of_an_image_are_put_there_and_waited_for_before_it_moves_in(
+    tmp_path: Path, kubectl_binary: Path
+) -> None:
+    """The plane has no kubelets: the test plays the pods, and the plane's own controllers act for them.
+
+    It has no NetworkPolicies either: before they are defined the command says so, and goes on when it is run again.
+    """
+    cloud = f"--simulated-cloud={tmp_path / 'cloud'}"
+    (tmp_path / "there").mkdir()
+    with Up(tmp_path / "there", kubectl_binary, "--in-memory", cloud) as there:
+        file = manifest(tmp_path, there.kubeconfig, machine("cp-1", control_plane=True))
+        data = [f"--data-dir={tmp_path / 'data'}", cloud, f"--kubeconfig-out={tmp_path / 'prod'}"]
+        image = "registry.example/nodewright:0.1.0"
+        create = ["create", "cluster", "-f", str(file), *data, "--image", image, "--with=bootstrap"]
+        lacking = nodewright(*create, timeout=SECONDS)
+        assert lacking.returncode == 1
+        assert "does not serve networkpolicies" in lacking.stderr
+        there.kubectl("create", "-f", "-", stdin=json.dumps(NETWORK_POLICIES))
+        with following(*create) as process:
+            until(lambda: process.poll() is not None or there.kubectl.items("networkpolicies", "-A") != [])
+            (pods,) = there.kubectl.items("deployments", "-A")
+            status = {
+                "observedGeneration": pods["metadata"]["generation"],
+                "replicas": 2,
+                "updatedReplicas": 2,
+                "availableReplicas": 2,
+            }
+            assert names_in(there, "machines") == [], "nothing moves before its controllers are there"
+            where = ("-n", pods["metadata"]["namespace"], "--subresource=status", "--type=merge")
+            there.kubectl("patch", "deployment", pods["metadata"]["name"], *where, "-p", json.dumps({"status": status}))
+            printed, wrong = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, printed + wrong
+        assert pods["spec"]["template"]["spec"]["containers"][0]["image"] == image
+        assert names_in(there, "machines") == ["cp-1"]

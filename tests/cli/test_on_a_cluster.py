@@ -25,6 +25,7 @@ spec:
     value: {apiVersion: simulated.nodewright.dev/v1alpha1, kind: SimulatedMachineConfig}
 """
 """Its deletion waits for the test."""
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJeYq0DqF8tC3WcZ4n0q6y1pWqzHhC0N1wqO9wq0p5Yk"
 CRD = ROOT / "crds" / "autoscaling.x-k8s.io_provisioningrequests.yaml"
 
 
@@ -220,3 +221,93 @@ def test_logs_of_what_nobody_knows_say_so(at_work: Kubectl) -> None:
     shown = nodewright("logs", "machine", "nobody", "--kubeconfig", str(at_work.kubeconfig))
     assert shown.returncode == 1
     assert "nothing is known of Machine default/nobody" in shown.stderr
+
+
+def test_diff_of_a_file_and_what_was_made_of_it_finds_nothing_until_somebody_edits_it(at_work: Kubectl) -> None:
+    way = ("--kubeconfig", str(at_work.kubeconfig))
+    same = nodewright("diff", str(EXAMPLE), "default/demo", *way)
+    assert (same.returncode, same.stdout, same.stderr) == (0, "", "")
+    at_work("annotate", "machinedeployment/workers", "team=a")
+    changed = nodewright("diff", str(EXAMPLE), "namespace/default", *way)
+    assert changed.returncode == 1, changed.stderr
+    assert "MachineDeployment/workers — 1 field" in changed.stdout
+    assert 'metadata.annotations — only in B: {"team": "a"}' in changed.stdout
+    at_work("annotate", "machinedeployment/workers", "team-")
+    one = nodewright("diff", "md/workers", "md/workers", *way)
+    assert (one.returncode, one.stdout) == (0, "")
+    missing = nodewright("diff", "md/workers", "md/wob", *way)
+    assert (missing.returncode, "MachineDeployment default/wob does not exist" in missing.stderr) == (2, True)
+
+
+def test_get_clusters_lists_what_is_there_beside_what_does_not_answer(at_work: Kubectl, tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    shown = nodewright("get", "clusters", "--kubeconfig", str(at_work.kubeconfig), "--kubeconfig", str(missing))
+    assert shown.returncode == 1
+    head, demo, unreachable, *why = shown.stdout.splitlines()
+    assert demo.split()[1:3] == ["default", "demo"]
+    assert [demo.split()[head.split().index(title)] for title in ("WORKERS", "CONDITION")] == ["3/3", "Ready"]
+    assert ("Unreachable" in unreachable, str(missing) in " ".join(why)) == (True, True)
+    elsewhere = nodewright("get", "clusters", "-n", "elsewhere", "--kubeconfig", str(at_work.kubeconfig))
+    assert (elsewhere.returncode, "there is no Cluster" in elsewhere.stdout) == (0, True)
+
+
+def test_upgrade_plan_says_what_may_come_and_changes_nothing(at_work: Kubectl) -> None:
+    way = ("--kubeconfig", str(at_work.kubeconfig))
+    before = at_work("get", "machinedeployments,machinesets", "-o", "yaml")
+    shown = nodewright("upgrade", "plan", "demo", "--kubernetes-version", "1.33.1", "-o", "json", *way)
+    assert shown.returncode == 0, shown.stderr
+    told = json.loads(shown.stdout)
+    assert [each["holder"] for each in told["nodewright"]["controllers"]] == ["nodewright-system/nodewright"]
+    (demo,) = told["clusters"]
+    (move,) = demo["moves"]
+    assert (move["name"], move["version"]) == ("workers", "1.33.1")
+    assert any(each["what"].startswith("create MachineSet") for each in move["foreseen"]["actions"])
+    refused = nodewright("upgrade", "plan", "--kubernetes-version", "1.99.1", *way)
+    assert (refused.returncode, "knows kubeadm from" in refused.stdout) == (1, True)
+    assert at_work("get", "machinedeployments,machinesets", "-o", "yaml") == before
+
+
+def test_upgrade_apply_stores_objects_anew_before_their_version_goes(at_work: Kubectl) -> None:
+    """An earlier version of ours is the storage version, and this one no longer has it."""
+    name, way = "sshhostpools.ssh.nodewright.dev", ("--kubeconfig", str(at_work.kubeconfig))
+    live = json.loads(at_work("get", "crd", name, "-o", "json"))
+    (version,) = live["spec"]["versions"]
+    older = {**version, "name": "v1alpha0", "storage": True}
+    live["spec"]["versions"] = [older, {**version, "storage": False}]
+    at_work("replace", "-f", "-", stdin=json.dumps(live))
+    pool = {
+        "apiVersion": "ssh.nodewright.dev/v1alpha1",
+        "kind": "SSHHostPool",
+        "metadata": {"name": "racks"},
+        "spec": {"secretName": "key", "hosts": [{"name": "r1", "address": "10.0.0.1", "hostKeys": [HOST_KEY]}]},
+    }
+    at_work("create", "-f", "-", stdin=json.dumps(pool))
+    refused = nodewright("install", "--force", *way)
+    assert (refused.returncode, "storedVersions" in refused.stderr) == (1, True), refused.stdout
+    planned = nodewright("upgrade", "plan", *way)
+    assert f"{name} — RewrittenBefore" in planned.stdout
+    assert "nodewright upgrade apply" in planned.stdout
+    done = nodewright("upgrade", "apply", *way)
+    assert done.returncode == 0, done.stderr
+    assert f"{name}: 1 objects stored anew as v1alpha1" in done.stdout
+    now = json.loads(at_work("get", "crd", name, "-o", "json"))
+    assert now["status"]["storedVersions"] == ["v1alpha1"]
+    assert [each["name"] for each in now["spec"]["versions"]] == ["v1alpha1"]
+    assert at_work("get", "sshhostpool", "racks", "-o", "name").strip().endswith("/racks")
+    again = nodewright("upgrade", "apply", *way)
+    assert (again.returncode, "stored anew" in again.stdout) == (0, False)
+    at_work("delete", "sshhostpool", "racks")
+
+
+def test_a_cluster_with_add_ons_in_its_spec_is_refused_where_no_command_reads_them(at_work: Kubectl) -> None:
+    addons = [{"name": "network", "file": "net.yaml"}]
+    body = {
+        "apiVersion": "cluster.k8s.io/v1alpha1",
+        "kind": "Cluster",
+        "metadata": {"name": "c"},
+        "spec": {"addons": addons},
+    }
+    refused = at_work.run("create", "-f", "-", stdin=json.dumps(body))
+    assert (refused.code, "no controller acts on them" in refused.err) == (1, True), refused.err
+    body["spec"] = {"addons": []}
+    assert at_work.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(body)).code == 0

@@ -8,16 +8,27 @@ import io
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from api.validate import validate
+from controllers.kernel.refs import CLUSTER, key_of
 from nodewright.cli.commands.validate import check_text
+from nodewright.cli.comparing.declaration import declaration_of
+from nodewright.cli.comparing.differences import differences
+from nodewright.cli.comparing.showing import as_data, as_tree
+from nodewright.cli.comparing.sides import Side
+from nodewright.cli.listing.rows import KINDS, rows
 from nodewright.cli.main import run
 from nodewright.cli.manifests.checks import Checker
 from nodewright.cli.manifests.rewriting import rewrite
+from nodewright.cli.upgrading.kubernetes import cluster_of
+from nodewright.cli.upgrading.planning import plan_of
+from nodewright.cli.upgrading.showing import plan_data
 from nodewright.gateways.admission.review import BadReviewError, review_text
+from nodewright.reports.tree.drawing import sentences
 from tests.fuzz.driving import drive, sizes
 from tests.fuzz.inputs import as_json, document, mutant
 from tests.gateways.test_review import REGISTRY, asked, good
@@ -89,3 +100,37 @@ async def test_reviews_are_answered_or_refused(count: int) -> None:
             orjson.dumps(review_text(as_json(body), REGISTRY)[1])
 
     await drive(count, act)
+
+
+@sizes(120, 6_000)
+async def test_declarations_are_compared_and_clusters_listed(count: int) -> None:
+    """Objects of another cluster's API are as hostile as files."""
+
+    async def act(rng: random.Random) -> None:
+        sides = [[declaration_of(each) for each in _objects(rng)] for _ in range(2)]
+        found = differences(*sides)
+        titled = [Side(title, tuple(side)) for title, side in zip("ab", sides, strict=True)]
+        orjson.dumps(as_data(titled[0], titled[1], found))
+        sentences(as_tree(titled[0], titled[1], found), 80)
+        world = {kind: [each for each in _objects(rng) if _has_name(each)] for kind in KINDS}
+        rows(world)
+        for cluster in world[CLUSTER]:
+            seen = cluster_of(key_of(cluster), world)
+            orjson.dumps(plan_data(plan_of(seen, rng.choice(("", "1.36.3", "soon")))))
+
+    await drive(count, act)
+
+
+def _objects(rng: random.Random) -> list[dict[str, Any]]:
+    """Of JSON types: what no JSON parser takes is refused before."""
+    found: list[dict[str, Any]] = []
+    for _ in range(rng.randrange(3)):
+        with contextlib.suppress(ValueError):
+            found.append(orjson.loads(as_json(mutant(rng))))
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _has_name(obj: dict[str, Any]) -> bool:
+    """No API server gives one without, nor a namespace that is no text."""
+    meta = obj.get("metadata")
+    return isinstance(meta, dict) and isinstance(meta.get("name"), str) and isinstance(meta.get("namespace", ""), str)

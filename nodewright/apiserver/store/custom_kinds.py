@@ -132,11 +132,15 @@ def _changed_faults(spec: Obj, old: Obj) -> list[Cause]:
 
 
 def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> Obj:
-    """Make the status: names accepted unless another kind has them, and established if they are."""
+    """Make the status: names accepted unless another kind has them, and established if they are.
+
+    ``storedVersions`` are those that the writer of the status left in it: who has stored all objects anew takes
+    versions out of it.
+    """
     spec = crd["spec"]
     clash = _clash(crd, registry)
     before = (old or {}).get("status") or {}
-    stored = list(before.get("storedVersions") or ())
+    stored = _stored(crd, before)
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
     names = clash or ("True", "NoConflicts", "no conflicts found")
     accepted = ("True", "InitialNamesAccepted", "the initial names have been accepted")
@@ -150,6 +154,13 @@ def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> O
         "acceptedNames": spec["names"] if not clash else before.get("acceptedNames", {"plural": "", "kind": ""}),
         "storedVersions": stored if storage in stored else [*stored, storage],
     }
+
+
+def _stored(crd: Obj, before: Obj) -> list[str]:
+    """A write of the status may take versions out, and bring none."""
+    listed = list(before.get("storedVersions") or ())
+    written = (crd.get("status") or {}).get("storedVersions")
+    return [each for each in listed if each in written] if isinstance(written, list) else listed
 
 
 def terminating(crd: Obj, now: str) -> Obj:

@@ -103,7 +103,8 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
     from nodewright.cli.commands.validate import texts  # noqa: PLC0415
     from nodewright.cli.creation.addons import AddOn  # noqa: PLC0415
     from nodewright.cli.creation.creating import Order  # noqa: PLC0415
-    from nodewright.cli.creation.declared import declared, objects_in  # noqa: PLC0415
+    from nodewright.cli.creation.declared import declared  # noqa: PLC0415
+    from nodewright.cli.creation.objects import objects_in  # noqa: PLC0415
     from nodewright.runtime.logs import configure  # noqa: PLC0415
 
     controllers = _controllers(inside.image, inside.components, keep=keep, brought=inside.brings_controllers)
@@ -111,7 +112,7 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
     found = declared(texts(files))
     read = [AddOn(name, tuple(objects_in(name, text))) for name, text in texts(inside.addons)] if inside.addons else []
     out = (kubeconfig_out or Path(f"{found.cluster.name}.kubeconfig")).absolute()
-    order = Order(found, read, out, timeout)
+    order = Order(found, [*found.addons, *read], out, timeout)
     cloud = inside.simulated_cloud and inside.simulated_cloud.absolute()
     plan = _Plan(order, data_dir.absolute(), keep, controllers, cloud, merging.name(found.cluster.name))
     if not asyncio.run(_create(plan)):

@@ -78,7 +78,7 @@ def command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    objects = _rendered(controllers)
+    objects = rendered(controllers)
     if controllers.print_:
         from api.yamltext import dump  # noqa: PLC0415
 
@@ -89,7 +89,7 @@ def command(
     asyncio.run(_install(Target(kubeconfig, context), How(dry_run, force, timeout), objects))
 
 
-def _rendered(controllers: ControllerFlags) -> list[dict[str, Any]]:
+def rendered(controllers: ControllerFlags) -> list[dict[str, Any]]:
     """Before any cluster is reached: what is wrong with the flags is no matter of it."""
     choice = controllers.choice()
     if choice is None:

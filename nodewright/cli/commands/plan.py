@@ -33,7 +33,9 @@ an object can't go on; 2: wrong usage.
 
 
 @dataclass(frozen=True, slots=True)
-class _Inputs:
+class Inputs:
+    """``objects``: what is applied on paper; ``target`` None: onto an empty cluster."""
+
     objects: tuple[Mapping[str, Any], ...]
     target: Target | None
     namespace: str | None
@@ -63,7 +65,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     on_live = not objects or live or kubeconfig is not None or context is not None
     target = Target(kubeconfig, context) if on_live else None
     shown = None if all_namespaces else namespace
-    prospects = asyncio.run(_foresee(_Inputs(objects, target, namespace, selector_of(labels))))
+    prospects = asyncio.run(foresee(Inputs(objects, target, namespace, selector_of(labels))))
     prospects = [each for each in prospects if shown is None or each.key.namespace in {shown, ""}]
     title = _title(objects, on_live)
     if output is not Output.TEXT:
@@ -105,7 +107,8 @@ def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
     return objects
 
 
-async def _foresee(ask: _Inputs) -> list[Prospect]:
+async def foresee(ask: Inputs) -> list[Prospect]:
+    """What each object comes to. Raises CliError."""
     from nodewright.cli.dryrun.foresee import DryRun  # noqa: PLC0415
     from nodewright.cli.dryrun.in_memory import InMemoryCluster  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415

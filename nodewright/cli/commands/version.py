@@ -39,15 +39,20 @@ def command(
             say(f"{name}: {state}")
 
 
-def _own() -> dict[str, str]:
+def own_version() -> str:
+    """Of the program. Raises CliError where it is not installed."""
     import importlib.metadata  # noqa: PLC0415
-    import platform  # noqa: PLC0415
 
     try:
-        version = importlib.metadata.version("nodewright")
+        return importlib.metadata.version("nodewright")
     except importlib.metadata.PackageNotFoundError as error:
         raise CliError("nodewright is not installed here", "Run `make setup`") from error
-    return {"nodewright": version, "python": platform.python_version(), "api": "cluster.k8s.io/v1alpha1"}
+
+
+def _own() -> dict[str, str]:
+    import platform  # noqa: PLC0415
+
+    return {"nodewright": own_version(), "python": platform.python_version(), "api": "cluster.k8s.io/v1alpha1"}
 
 
 async def _ask(target: Target) -> dict[str, Any]:

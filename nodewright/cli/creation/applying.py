@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controllers.kernel.refs import Key, Kind, Obj
-from nodewright.cli.creation.declared import DEFAULT_NAMESPACE
+from nodewright.cli.creation.objects import DEFAULT_NAMESPACE
 from nodewright.cli.exits import CliError
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError

@@ -8,13 +8,15 @@ from typing import Any
 
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Obj, key_of
+from nodewright.cli.creation.addons import AddOn
+from nodewright.cli.creation.objects import DEFAULT_NAMESPACE, name_of
+from nodewright.cli.creation.spec_addons import addons_of, without_addons
 from nodewright.cli.exits import CliError
 from nodewright.cli.manifests.checks import Checker, subjects
 from nodewright.cli.manifests.documents import Broken, read
 from nodewright.cli.manifests.findings import in_order
 from nodewright.cli.screen import say
 
-DEFAULT_NAMESPACE = "default"
 _FIRST = ("Namespace", "CustomResourceDefinition", "Secret", "ConfigMap", "MachineClass", "Cluster")
 _MEMBERS = (CONTROL_PLANE.name, MACHINE_DEPLOYMENT.name, MACHINE_SET.name, MACHINE.name)
 _MOST_NAMES = 5
@@ -22,10 +24,11 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """``objects`` in the order in which they are applied."""
+    """``objects`` in the order in which they are applied; ``addons``: those of the Cluster's ``spec.addons``."""
 
     cluster: Key
     objects: tuple[dict[str, Any], ...]
+    addons: tuple[AddOn, ...] = ()
 
 
 def declared(files: Iterable[tuple[str, str]]) -> Declared:
@@ -38,23 +41,7 @@ def declared(files: Iterable[tuple[str, str]]) -> Declared:
         say(finding.line(), err=True)
     if findings:
         raise CliError(f"{len(findings)} of what the files say is wrong, nothing was done", "Correct it and run again")
-    found = [dict(subject.data) for _, text in texts for subject in _subjects(text)]
-    return _checked(found)
-
-
-def objects_in(name: str, text: str) -> list[dict[str, Any]]:
-    """The objects of one file, with no check but that each has apiVersion, kind and name. Raises CliError."""
-    found = []
-    for part in read(text):
-        if isinstance(part, Broken):
-            raise CliError(f"{name}:{part.position.line}: {part.message}", "Correct the file and run again")
-        for subject in subjects(part.data):
-            data = subject.data
-            if not (isinstance(data.get("apiVersion"), str) and subject.kind and _name(data)):
-                line = part.positions[()].line if () in part.positions else 1
-                raise CliError(f"{name}:{line}: an object needs apiVersion, kind and metadata.name")
-            found.append(dict(data))
-    return found
+    return _checked([(name, dict(subject.data)) for name, text in texts for subject in _subjects(text)])
 
 
 def _subjects(text: str) -> Iterator[Any]:
@@ -63,23 +50,27 @@ def _subjects(text: str) -> Iterator[Any]:
             yield from subjects(part.data)
 
 
-def _checked(found: list[dict[str, Any]]) -> Declared:
-    objects = [_placed(each) for each in found]
-    clusters = [each for each in objects if _is(each, CLUSTER.name)]
+def _checked(found: list[tuple[str, dict[str, Any]]]) -> Declared:
+    """Each object with the file that holds it."""
+    objects = [_placed(each) for _, each in found]
+    clusters = [(file, each) for (file, _), each in zip(found, objects, strict=True) if _is(each, CLUSTER.name)]
     if len(clusters) != 1:
-        names = ", ".join(str(key_of(each)) for each in clusters[:_MOST_NAMES]) or "none"
+        names = ", ".join(str(key_of(each)) for _, each in clusters[:_MOST_NAMES]) or "none"
         raise CliError(
             f"the files must hold one Cluster; they hold: {names}", "Make each cluster by a command of its own"
         )
-    cluster = key_of(clusters[0])
+    file, body = clusters[0]
+    cluster = key_of(body)
     for each in objects:
         _must_belong(each, cluster)
-    return Declared(cluster, tuple(sorted(objects, key=_rank)))
+    addons = addons_of(body, file, objects)
+    sent = [without_addons(each) if each is body else each for each in objects]
+    return Declared(cluster, tuple(sorted(sent, key=_rank)), tuple(addons))
 
 
 def _placed(obj: dict[str, Any]) -> dict[str, Any]:
     """With the namespace that it gets without one. Server-side apply needs a name."""
-    if not _name(obj):
+    if not name_of(obj):
         raise CliError(f"{obj.get('kind')}: metadata.name is needed, generateName can't be applied twice")
     if not _is(obj, *_MEMBERS, CLUSTER.name):
         return obj
@@ -105,8 +96,3 @@ def _is(obj: Obj, *kinds: str) -> bool:
 def _rank(obj: Mapping[str, Any]) -> int:
     kind = str(obj.get("kind"))
     return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
-
-
-def _name(obj: Mapping[str, Any]) -> str:
-    meta = obj.get("metadata")
-    return str(meta.get("name") or "") if isinstance(meta, Mapping) else ""

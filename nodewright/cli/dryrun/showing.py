@@ -24,7 +24,7 @@ class DisplayOptions:
 
 def as_tree(prospects: Iterable[Prospect], title: str, display: DisplayOptions) -> Branch:
     """One branch per object that something happens to, with the reasons."""
-    branches = [branch for prospect in prospects if (branch := _branch(prospect, display)) is not None]
+    branches = [branch for prospect in prospects if (branch := branch_of(prospect, display)) is not None]
     children = tuple(branches if display.everything else _grouped(branches))
     if not children:
         children = (Branch("nothing to do: everything is as it is declared", Mood.GOOD),)
@@ -32,20 +32,21 @@ def as_tree(prospects: Iterable[Prospect], title: str, display: DisplayOptions) 
 
 
 def as_data(prospects: Iterable[Prospect]) -> list[dict[str, Any]]:
-    return [
-        {
-            "kind": p.kind.name,
-            "namespace": p.key.namespace,
-            "name": p.key.name,
-            "actions": [{"what": d.what, "why": d.why, "quiet": d.quiet} for d in p.deeds],
-            "notes": p.notes,
-            "trouble": {"reason": p.trouble.reason, "message": p.trouble.message} if p.trouble else None,
-            "outcome": type(p.outcome).__name__,
-            "waitsFor": p.waits_for,
-            **_course_data(p),
-        }
-        for p in prospects
-    ]
+    return [prospect_data(each) for each in prospects]
+
+
+def prospect_data(p: Prospect) -> dict[str, Any]:
+    return {
+        "kind": p.kind.name,
+        "namespace": p.key.namespace,
+        "name": p.key.name,
+        "actions": [{"what": d.what, "why": d.why, "quiet": d.quiet} for d in p.deeds],
+        "notes": p.notes,
+        "trouble": {"reason": p.trouble.reason, "message": p.trouble.message} if p.trouble else None,
+        "outcome": type(p.outcome).__name__,
+        "waitsFor": p.waits_for,
+        **_course_data(p),
+    }
 
 
 def _course_data(prospect: Prospect) -> dict[str, Any]:
@@ -56,7 +57,8 @@ def _course_data(prospect: Prospect) -> dict[str, Any]:
     return {"course": {"stages": stages, "held": course.held}}
 
 
-def _branch(prospect: Prospect, display: DisplayOptions) -> Branch | None:
+def branch_of(prospect: Prospect, display: DisplayOptions) -> Branch | None:
+    """One object with its reasons; None if nothing happens to it."""
     deeds = [deed for deed in prospect.deeds if display.everything or not deed.quiet]
     if not deeds and not prospect.waits_for and not (display.everything and prospect.notes):
         return None

@@ -63,6 +63,9 @@ async def _apply(client: KubeClient, obj: dict[str, Any], how: How) -> None:
         if how.dry_run and error.not_found and key.namespace and before is None:
             say(f"{title} would be created with its namespace (dry run)")
             return
+        if error.not_found:
+            hint = f"The API server does not serve {kind.plural} of {kind.api_version}, or its namespace is gone"
+            raise CliError(f"{title} can't be applied: {error.message}", hint) from error
         raise
     say(f"{title} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api import names
@@ -35,7 +35,7 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: How) -> None:
     name = crd["metadata"]["name"]
     try:
         before = await find(client, CRDS, Key("", name))
-        if before is not None and not how.force and _is_others(crd, before):
+        if before is not None and not how.force and is_others(crd, before):
             say(_left_alone(crd, before))
             return
         after = await client.apply(CRDS, Key("", name), crd, force=how.force, dry_run=how.dry_run)
@@ -47,7 +47,7 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: How) -> None:
     say(f"{name} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
 
 
-def _is_others(crd: dict[str, Any], before: dict[str, Any]) -> bool:
+def is_others(crd: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     """A kind of another group that somebody else installed: it may be newer than what we know."""
     managers = {entry.get("manager") for entry in before["metadata"].get("managedFields") or ()}
     group = str(crd["spec"]["group"])

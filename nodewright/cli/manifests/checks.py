@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from api import names
+from api.addons import ADDONS_IN_FILES_ONLY
 from api.misspelt import levels, near_misses
 from api.providerconfig import REQUIRED, ProviderConfigError, find, missing
 from api.validate import validate
@@ -109,6 +110,8 @@ class Checker:
             return
         seen: set[str] = set()
         for fault in by_schema(subject.data, group, version):
+            if ADDONS_IN_FILES_ONLY in fault.message:  # this is a file
+                continue
             seen.add(fault.path)
             yield fault
         yield from (Fault(f.path, f.message) for f in validate(subject.data) if f.path not in seen)
@@ -222,6 +225,13 @@ def _as_fault(field: str, message: str) -> Fault:
 def with_defaults(data: Any) -> Iterator[dict[str, Any]]:
     """The objects of our group in a document that has no fault, as the API server would store them."""
     for subject in subjects(data):
-        group, _, version = str(subject.data.get("apiVersion", "")).rpartition("/")
-        if group == names.GROUP:
-            yield _shape(group, version, subject.kind).default(dict(subject.data))
+        if str(subject.data.get("apiVersion", "")).rpartition("/")[0] == names.GROUP:
+            yield defaulted(subject.data)
+
+
+def defaulted(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with the defaults of its schema; one of a kind that is not ours as it is."""
+    group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+    if schema_of(group, version, str(obj.get("kind"))) is None:
+        return dict(obj)
+    return _shape(group, version, str(obj["kind"])).default(dict(obj))

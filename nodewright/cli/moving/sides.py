@@ -111,7 +111,11 @@ class Side:
                 raise
         left = await self.find(ref.kind, ref.key)
         if left is not None and uid_of(left) == ref.uid:  # the finalizer "orphan", where nobody collects garbage
-            await self.client.merge_patch(ref, {"metadata": {"finalizers": None}})
+            try:
+                await self.client.merge_patch(ref, {"metadata": {"finalizers": None}})
+            except ApiError as error:  # somebody does, and was faster
+                if not error.not_found:
+                    raise
 
     async def ensure_namespace(self, name: str) -> None:
         if await self.find(NAMESPACE, Key("", name)) is None:

@@ -49,11 +49,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
         lab.clean()
 
 
-def pools(pool: Pool) -> list[dict[str, Any]]:
+def pools(pool: Pool, racks: tuple[str, ...] = RACKS) -> list[dict[str, Any]]:
     """The Secret, and a pool for each kind of host."""
     secret, every = pool.objects()
     found = [secret]
-    for name, hosts in (("front", FRONT), ("racks", RACKS)):
+    for name, hosts in (("front", FRONT), ("racks", racks)):
         spec = {**every["spec"], "hosts": [pool.entry(host) for host in hosts]}
         found.append({**every, "metadata": {**every["metadata"], "name": name}, "spec": spec})
     return found

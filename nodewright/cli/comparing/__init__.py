@@ -1,0 +1,1 @@
+"""How the declarations of two clusters differ."""

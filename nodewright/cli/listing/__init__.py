@@ -1,0 +1,1 @@
+"""Clusters of several management clusters, side by side."""

@@ -1,0 +1,92 @@
+"""One command makes a real cluster that looks after itself: the image of a release runs in it, and its objects too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hack import binaries
+from hack.hosts import images
+from hack.hosts.guests import Guest
+from hack.hosts.lab import Lab
+from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.program import Kubectl
+from tests.cli.processes import nodewright
+from tests.hosts.clusters.test_create_cluster_ssh import FRONT, Scene, generated, pools
+from tests.hosts.joining import VERSION, items, until
+from tests.hosts.sshpools import Pool
+
+IMAGE = os.environ.get("NODEWRIGHT_IMAGE_TAR", "")
+NAME = "lab.example/team/nodewright:0.1.0"
+SECONDS = 500
+RACKS = ("rack1", "rack2", "rack3")
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.slow,
+    pytest.mark.kubectl,
+    pytest.mark.skipif(
+        not IMAGE,
+        reason="NODEWRIGHT_IMAGE_TAR names no image: `python -m hack.release image --registry lab.example/team`",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("inside")
+    lab = Lab.make(folder / "lab")
+    shutil.copy(images.ensure_control_plane(), lab.payload / "control-plane.tar")
+    shutil.copy(IMAGE, lab.payload / "nodewright.tar")
+    try:
+        pool = Pool(lab, tmp_path_factory.mktemp("keys"), [*FRONT, *RACKS])
+        with Mirror(folder / "mirror", lab.net.gateway) as mirror:
+            mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
+            for guest in pool.guests.values():
+                _prepare(guest, pool.guests[FRONT[0]].address)
+            yield Scene(pool, mirror, folder)
+    finally:
+        lab.clean()
+
+
+def _prepare(guest: Guest, endpoint: str) -> None:
+    """What kube-proxy would do for the only Service."""
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {NAME}").returncode == 0)
+    for chain in ("PREROUTING", "OUTPUT"):
+        rule = f"{chain} -d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
+        done = guest.execute(f"iptables -t nat -A {rule}")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_cluster_of_real_hosts_moves_in_scales_itself_and_leaves_clean_hosts(scene: Scene) -> None:
+    file = scene.folder / "cluster.json"
+    every = [*pools(scene.pool, RACKS), *generated(scene)]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": every}))
+    out, data = scene.folder / "prod.kubeconfig", str(scene.folder / "data")
+    create = ["create", "cluster", "-f", str(file), "--data-dir", data, f"--kubeconfig-out={out}"]
+    inside = ["--image", NAME, "--with=ssh", "--with=bootstrap"]
+    began = time.monotonic()
+    made = nodewright(*create, *inside, "--timeout", str(SECONDS), timeout=SECONDS + 400)
+    there = Kubectl(binaries.ensure("kubectl"), out, scene.folder / "cache")
+    assert made.returncode == 0, made.stdout + made.stderr + _pods(there)
+    print(
+        f"\n1 control plane and 2 workers that look after themselves: {time.monotonic() - began:.0f} s\n{made.stdout}"
+    )
+    there("scale", "md/prod-workers", "--replicas=3")
+    until(lambda: len(items(there, "nodes")) == 4)
+    there.wait("jsonpath={.status.readyReplicas}=3", "md/prod-workers", timeout=180)
+
+    gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)
+    assert gone.returncode == 0, gone.stdout + gone.stderr
+    for guest in scene.pool.guests.values():
+        assert not (guest.root / "etc/kubernetes/kubelet.conf").exists()
+
+
+def _pods(there: Kubectl) -> str:
+    shown = there.run("describe", "pods", "-n", "nodewright-system").out
+    return f"{shown}\n{there.run('logs', '-n', 'nodewright-system', 'deploy/nodewright', '--tail=40').out}"
