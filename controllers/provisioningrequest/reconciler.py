@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
 )
-from controllers.kernel.view import MANAGEMENT_CLUSTER, HostNeed, HostReads, View
+from controllers.kernel.view import HostNeed, HostReads, ManagementCluster, View
 from controllers.provisioningrequest.classes import BUILT_IN, ProvisioningClass
 from controllers.provisioningrequest.observe import Observed, Setting, observe
 from controllers.provisioningrequest.options import ProvisioningOptions
@@ -37,7 +37,7 @@ class ProvisioningRequestReconciler:
 
     name = "provisioningrequest"
     kind: Kind = CONFIG_MAP
-    sees = MANAGEMENT_CLUSTER
+    reports_unreachable = True
 
     def __init__(
         self,
@@ -50,9 +50,11 @@ class ProvisioningRequestReconciler:
         self.setting = Setting(
             autoscaler=like.options, options=options or ProvisioningOptions(), classes={**(classes or {}), **BUILT_IN}
         )
+        self.sees: Key | ManagementCluster = like.sees
         self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
         self.parts: Mapping[Kind, tuple[Key, ...]] = like.parts
+        """Requests, their pods and PodTemplates are where the pods are; defaults of classes lie at home."""
         self._reader = reader or Reader()
         self.wakes: tuple[Wake, ...] = (
             Wake(PROVISIONING_REQUEST, self._the_key, never_mind, self._soon),

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
-    from controllers.kernel.refs import Key
-    from controllers.scaling.discovery import Discovery, Filter
-    from controllers.scaling.node_group import Bounds
 
 _GIB = 1024**3
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
@@ -53,6 +50,22 @@ class Flags:
             "[default: what has its Nodes in the management cluster]",
         ),
     ] = ""
+    clusters: Annotated[
+        str,
+        _option(
+            "--clusters",
+            "SELECTOR",
+            "Scale each Cluster with such labels whose Nodes live in a cluster of its own, by itself; all: each.",
+        ),
+    ] = ""
+    management_cluster: Annotated[
+        bool,
+        _option(
+            "--management-cluster/--no-management-cluster",
+            "",
+            "With --clusters: scale what has its Nodes in the management cluster, too.",
+        ),
+    ] = True
     expander: Annotated[
         str, _option("--expander", "NAMES", "Which group grows, where several would do; asked one after the other.")
     ] = "least-waste"
@@ -243,6 +256,7 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         HealthOptions,
         ShrinkOptions,
     )
+    from nodewright.cli.autoscaled import cluster_of, clusters_of, discovery_of  # noqa: PLC0415
 
     pauses = Pauses(
         time_of("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
@@ -270,11 +284,12 @@ def options_of(flags: Flags) -> AutoscalerOptions:
             ignore_daemon_sets=flags.ignore_daemonsets_utilization,
         ),
         HealthOptions(flags.ok_total_unready_count, flags.max_total_unready_percentage / 100, pauses),
-        _discovery(flags),
+        discovery_of(flags),
         interval,
         flags.autoscaler_namespace,
         flags.enable_provisioning_requests,
-        _cluster(flags),
+        cluster_of(flags),
+        clusters_of(flags),
     )
 
 
@@ -325,65 +340,6 @@ def _taint_key(text: str) -> str:
     if not domain or not set(domain + name) <= _KEY_CHARACTERS:
         raise CliError(f"--startup-taint: {text!r} is no key of a taint, like example.com/agent-not-ready", code=USAGE)
     return text
-
-
-def _discovery(flags: Flags) -> Discovery:
-    from controllers.scaling.discovery import Discovery  # noqa: PLC0415
-
-    given = dict(_given(text) for text in flags.nodes or ())
-    return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
-
-
-def _cluster(flags: Flags) -> Key | None:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-
-    if not flags.cluster:
-        return None
-    namespace, _, name = flags.cluster.partition("/")
-    if not (namespace and name) or "/" in name:
-        raise CliError(f"--cluster: {flags.cluster!r} is not like default/prod", code=USAGE)
-    if flags.enable_provisioning_requests:
-        raise requests_are_in_management_cluster()
-    return Key(namespace, name)
-
-
-def must_scale(flags: Flags, scales: bool) -> None:
-    """Raises CliError where ``--cluster`` is given to one that runs no autoscaler: it narrows nothing else."""
-    if flags.cluster and not scales:
-        hint = "Name it: run --controllers=autoscaler, or up --autoscaler"
-        raise CliError("--cluster is for the autoscaler, and none runs here", hint, USAGE)
-
-
-def requests_are_in_management_cluster() -> CliError:
-    hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
-    return CliError("--cluster: ProvisioningRequests are served in the management cluster only", hint, USAGE)
-
-
-def _given(text: str) -> tuple[Key, Bounds]:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from controllers.scaling.node_group import Bounds  # noqa: PLC0415
-
-    least, _, rest = text.partition(":")
-    most, _, key = rest.partition(":")
-    namespace, slash, name = key.partition("/")
-    if not (least.isdigit() and most.isdigit() and namespace and slash and name):
-        raise CliError(f"--nodes: {text!r} is not like 1:10:default/workers", code=USAGE)
-    if int(most) < int(least):
-        raise CliError(f"--nodes: in {text!r} the maximum is less than the minimum", code=USAGE)
-    return Key(namespace, name), Bounds(int(least), int(most))
-
-
-def _filter(text: str) -> Filter:
-    from controllers.scaling.discovery import Filter  # noqa: PLC0415
-
-    provider, colon, rest = text.partition(":")
-    found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}
-    if provider != "clusterapi" or not colon or not all(found.values()) or "" in found:
-        raise CliError(
-            f"--node-group-auto-discovery: {text!r} is not like clusterapi:namespace=default,pool=a", code=USAGE
-        )
-    namespace, cluster = found.pop("namespace", ""), found.pop("clusterName", "")
-    return Filter(namespace, cluster, tuple(found.items()))
 
 
 def _range(option: str, text: str) -> Range:

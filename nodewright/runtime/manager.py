@@ -12,6 +12,7 @@ import structlog
 
 from api import yamltext
 from controllers.kernel.actions import Event
+from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
 from nodewright import __version__
@@ -131,7 +132,7 @@ class Manager:
 
     def families(self) -> Iterable[object]:
         """The metrics that are counted when somebody asks."""
-        queues = {controller.reconciler.name: controller.queue for controller in self.controllers}
+        queues = {_name_of_queue(each.reconciler): each.queue for each in self.controllers}
         staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
         ends = tuple(self.certificates.ends())
         return collectors.families(collectors.Scene(self.cache, queues, staleness, self.options.now(), ends))
@@ -377,6 +378,11 @@ def _simulated_kubelets(options: RunOptions, mark: Callable[[], str]) -> Simulat
     from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
 
     return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now, mark)
+
+
+def _name_of_queue(reconciler: Reconciler[Any]) -> str:
+    """One controller may have two: of the management cluster, and of all Clusters that it serves."""
+    return reconciler.name if clusters_served_by(reconciler) is None else f"{reconciler.name}-clusters"
 
 
 def _nobody() -> None:

@@ -34,7 +34,7 @@ from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.slots import working_for
 from nodewright.runtime.loop_time import LoopTime
 from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.plan_metrics import PLAN_METRICS
+from nodewright.runtime.plan_metrics import PLAN_METRICS, Source
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster, Workloads
@@ -59,11 +59,15 @@ _PARKED = _Parked()
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A reconcile up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster."""
+    """A reconcile up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster.
+
+    ``cluster``: whose API it saw; "" for the management cluster's.
+    """
 
     plan: Plan
     executor: Executor
     elsewhere: bool = False
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,8 @@ class Controller:
         if site.place is None:
             return _Decided(plan, self._executor)
         executor = Executor(self.reconciler.name, replace(self._executor_deps, workload=site.place))
-        return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
+        elsewhere = any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions())
+        return _Decided(plan, executor, elsewhere, str(site.cluster or ""))
 
     def _planned(self, key: Key, view: CacheView) -> Plan | str:
         """The plan, or the result of a reconcile that needs none."""
@@ -296,7 +301,7 @@ class Controller:
         if execution.ok and not (await self._notes.take_back(key) and await self._notes.point_out(key)):
             self._retry(key)
         if decided.plan.samples:
-            PLAN_METRICS.report(self.reconciler.name, decided.plan.samples, execution.ok)
+            PLAN_METRICS.report(Source(self.reconciler.name, decided.cluster), decided.plan.samples, execution.ok)
         if execution.writes:
             await self._rest(key, decided.plan)
         return result
@@ -370,6 +375,7 @@ class Controller:
         self.queue.succeeded(key)
         self._write_throttle.forget(key)
         self._router.forget(key)
+        PLAN_METRICS.forget(Source(self.reconciler.name, str(key)))
         uid = self._uid_of.pop(key, None)
         if uid is not None:
             self._let_go(key, uid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controllers.kernel.plan import Metric, Sample
-from nodewright.runtime.plan_metrics import Metrics
+from nodewright.runtime.plan_metrics import Metrics, Source
 
 NODES = Metric("a_nodes", "Nodes.", ("state",))
 ADDED = Metric("a_added_total", "Nodes added.", (), total=True)
@@ -23,16 +23,16 @@ def test_nothing_is_shown_of_a_room_that_does_not_run() -> None:
 
 def test_the_last_plan_counts_and_what_it_does_not_say_is_gone() -> None:
     metrics = Metrics()
-    metrics.report("a", [Sample(NODES, 2, ("ready",)), Sample(NODES, 1, ("unready",))], True)
-    metrics.report("a", [Sample(NODES, 3, ("ready",))], False)
+    metrics.report(Source("a"), [Sample(NODES, 2, ("ready",)), Sample(NODES, 1, ("unready",))], True)
+    metrics.report(Source("a"), [Sample(NODES, 3, ("ready",))], False)
     assert shown(metrics) == ['a_nodes{state="ready"} 3.0']
-    metrics.report("b", [], True)
+    metrics.report(Source("b"), [], True)
     assert shown(metrics) == ['a_nodes{state="ready"} 3.0'], "another room says nothing of this one's"
 
 
 def test_totals_add_up_over_plans_that_were_carried_out() -> None:
     metrics = Metrics()
     for succeeded in (True, False, True):
-        metrics.report("a", [Sample(ADDED, 2)], succeeded)
-    metrics.report("a", [], True)
+        metrics.report(Source("a"), [Sample(ADDED, 2)], succeeded)
+    metrics.report(Source("a"), [], True)
     assert shown(metrics) == ["a_added_total 4.0"]

@@ -164,7 +164,12 @@ def _unconfined(desired: SessionOptions) -> Reconcilers:
     wanted = ["controlplane"]  # all Secrets of the embedded plane are its own
     if scaling is not None:
         wanted += ["autoscaler", *(["provisioningrequest"] if scaling.provisioning_requests else [])]
-    return (*usual, *(more[name]() for name in wanted))
+    named = tuple(more[name]() for name in wanted)
+    if scaling is not None and scaling.clusters is not None:
+        from nodewright.runtime.cluster_wiring import for_each_cluster  # noqa: PLC0415
+
+        named = tuple(for_each_cluster(named))
+    return (*usual, *named)
 
 
 _PLANE = "plane-"
