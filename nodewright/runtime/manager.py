@@ -23,6 +23,7 @@ from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.certificates import CertificateDirectory
 from nodewright.runtime.chronicle import Chronicle, tell
+from nodewright.runtime.cluster_claims import ClusterClaims
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.findings import Finder
@@ -74,6 +75,8 @@ class Manager:
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
         reconcilers = wiring.with_certificates(reconcilers, self.certificates)
+        self.claims = ClusterClaims(leadership if isinstance(leadership, LeaseLeadership) else None)
+        reconcilers = wiring.with_claims(reconcilers, self.claims)
         self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
@@ -165,6 +168,7 @@ class Manager:
         if self.options.on_leading is not None:
             await self.options.on_leading()
         self._say_at_the_outset()
+        self._spawn(self.claims.run(), "claims on clusters")
         for controller in self.controllers:
             controller.start()
         if self._looks_for_orphans():
