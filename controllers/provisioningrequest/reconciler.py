@@ -12,6 +12,7 @@ from controllers.kernel.conditions import is_true
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
+    CLUSTER,
     CONFIG_MAP,
     MACHINE,
     NODE,
@@ -61,6 +62,8 @@ class ProvisioningRequestReconciler:
             Wake(POD_TEMPLATE, self._the_key, None, self._soon),
             Wake(MACHINE, self._the_key, hopes_the_same, self._soon),
             Wake(NODE, self._the_key, _as_ready_as_before, self._soon),
+            # Requests that a workload cluster had when it was first reached woke nobody.
+            Wake(CLUSTER, self._the_key, never_mind, self._soon),
         )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

@@ -240,7 +240,7 @@ class ClusterAccess:
             gap = Gap(lost_at, before.returned_at)
             source: Source = Metered(self._source(client, kind), apart if kind in self._apart else meter)
             if kind in OPTIONAL_KINDS:
-                source = Optional(source, partial(self._is_missing, kind.plural))
+                source = Optional(source, partial(self._is_missing, kind.plural), self._options.missing_pause)
             made.append(Reflector(source, self.cache, kind, self._options.reflector, gap))
         return made
 

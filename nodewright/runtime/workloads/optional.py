@@ -12,14 +12,13 @@ from nodewright.runtime.cache.reflector import Source
 from nodewright.runtime.kube.client import Page
 from nodewright.runtime.kube.errors import ApiError
 
-LOOK_AGAIN = 30.0
-"""Seconds after which it is asked again whether the kind is served by now."""
-
 
 class Optional:
-    """A reflector's source. ``changed`` is called with it when ``missing`` changes."""
+    """A reflector's source. ``changed`` is called with ``missing`` when it changes; ``look_again``: seconds after which
+    it is asked again whether the kind is served by now.
+    """
 
-    def __init__(self, source: Source, changed: Callable[[bool], None], look_again: float = LOOK_AGAIN) -> None:
+    def __init__(self, source: Source, changed: Callable[[bool], None], look_again: float) -> None:
         self.missing = False
         """Whether the last list was answered that there is no such kind."""
         self._source = source
