@@ -247,9 +247,9 @@ class EachCluster:
     def plan(self, observed: _Held | _Left | _Seen) -> Plan:
         match observed:
             case _Held(cluster, refused):
-                told = Event(cluster, "Warning", "AnotherAutoscaler", refused.why)
+                event = Event(cluster, "Warning", "AnotherAutoscaler", refused.why)
                 pause = _HELD_AGAIN if refused.by_another else _CLAIM_AGAIN
-                return Plan(steps([told] if refused.by_another else []), Wait(pause, refused.why), (refused.why,))
+                return Plan(steps([event] if refused.by_another else []), Wait(pause, refused.why), (refused.why,))
             case _Left(refs):
                 gone: list[Action] = [Delete(ref, "its Cluster is gone") for ref in refs]
                 return Plan(steps(gone), Wait(_CLAIM_AGAIN, "whether all of it is gone"))

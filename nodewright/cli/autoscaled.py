@@ -17,7 +17,11 @@ _ALL = "all"
 
 
 def must_scale(flags: Flags, scales: bool) -> None:
-    """Raises CliError where ``--cluster`` or ``--clusters`` is given to one that runs no autoscaler."""
+    """Raises CliError where ``--cluster`` or ``--clusters`` is given to one that runs no autoscaler, and where an
+    autoscaler has nothing to scale.
+    """
+    if not (flags.management_cluster or flags.clusters):
+        raise CliError("--no-management-cluster leaves nothing to scale", "Give --clusters, too", USAGE)
     given = next((name for name, value in (("--cluster", flags.cluster), ("--clusters", flags.clusters)) if value), "")
     if given and not scales:
         hint = "Name it: run --controllers=autoscaler, or up --autoscaler"
@@ -37,13 +41,11 @@ def cluster_of(flags: Flags) -> Key | None:
 
 def clusters_of(flags: Flags) -> ClusterChoice | None:
     """Raises CliError (usage) for a selector that can't be read, and for options that contradict it."""
-    from api.selectors import EVERYTHING, SelectorError, parse  # noqa: PLC0415
+    from api.selectors import EVERYTHING, NOTHING, SelectorError, parse  # noqa: PLC0415
     from controllers.autoscaler.options import ClusterChoice  # noqa: PLC0415
 
     if not flags.clusters:
-        if not flags.management_cluster:
-            raise CliError("--no-management-cluster leaves nothing to scale", "Give --clusters, too", USAGE)
-        return None
+        return None if flags.management_cluster else ClusterChoice(NOTHING, home=False)
     if flags.cluster:
         raise CliError("--cluster and --clusters contradict each other", "Leave one out", USAGE)
     if flags.nodes:

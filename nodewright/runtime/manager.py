@@ -36,7 +36,7 @@ from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import KubeError
 from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.lifetimes import Lifetimes
-from nodewright.runtime.options import OrphanHosts, RunOptions
+from nodewright.runtime.options import OrphanHosts, Reconcilers, RunOptions
 from nodewright.runtime.outages import Outages
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.shell import Controller, Facts
@@ -70,14 +70,10 @@ class Manager:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
         self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
-        reconcilers = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
-        reconcilers = wiring.with_etcd(reconcilers, self.etcd)
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
-        reconcilers = wiring.with_certificates(reconcilers, self.certificates)
         self.claims = ClusterClaims(leadership if isinstance(leadership, LeaseLeadership) else None)
-        reconcilers = wiring.with_claims(reconcilers, self.claims)
-        self.reconcilers = within(sharded(reconcilers, options.machines), options.namespace)
+        self.reconcilers = within(sharded(self._wired(), options.machines), options.namespace)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
@@ -111,6 +107,12 @@ class Manager:
         self._recorders: list[EventRecorder] = []
         for reconciler in self.reconcilers:
             self.controllers.append(self._controller(reconciler))
+
+    def _wired(self) -> Reconcilers:
+        """The reconcilers that are wanted, with what they read beside the cache."""
+        wanted = wiring.reconcilers() if self.options.reconcilers is None else self.options.reconcilers
+        wanted = wiring.with_certificates(wiring.with_etcd(wanted, self.etcd), self.certificates)
+        return wiring.with_claims(wanted, self.claims)
 
     @property
     def ready(self) -> bool:

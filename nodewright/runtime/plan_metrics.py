@@ -1,4 +1,4 @@
-"""Metrics that reconcilers give with their plans: what the last one said, and totals over all that were carried out.
+"""Metrics that reconcilers give with their plans: what the last one last, and totals over all that were carried out.
 
 All have one label more than they name: ``cluster``, ``namespace/name`` of the Cluster whose API the reconcile saw, ""
 for the management cluster (Prometheus takes an empty label for none).
@@ -28,7 +28,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class _Said:
+class _Reported:
     now: _Values = field(default_factory=dict)
     totals: _Values = field(default_factory=dict)
 
@@ -37,28 +37,28 @@ class Metrics(Collector):
     """Shows only what was reported: a metric of a reconciler that does not run would read as 0."""
 
     def __init__(self) -> None:
-        self._said: dict[Source, _Said] = {}
+        self._reported: dict[Source, _Reported] = {}
 
     def report(self, source: Source, samples: Iterable[Sample], succeeded: bool) -> None:
-        """What the source said before and does not say again is no longer shown, but for totals."""
-        said = self._said.setdefault(source, _Said())
-        said.now = {}
+        """What the source reported before and does not say again is no longer shown, but for totals."""
+        last = self._reported.setdefault(source, _Reported())
+        last.now = {}
         for sample in samples:
             labels = (*sample.labels, source.cluster)
             if not sample.metric.total:
-                said.now.setdefault(sample.metric, {})[labels] = sample.value
+                last.now.setdefault(sample.metric, {})[labels] = sample.value
             elif succeeded:
-                values = said.totals.setdefault(sample.metric, {})
+                values = last.totals.setdefault(sample.metric, {})
                 values[labels] = values.get(labels, 0) + sample.value
 
     def forget(self, source: Source) -> None:
         """Nothing of it is shown any more: its Cluster is gone, or is somebody else's."""
-        self._said.pop(source, None)
+        self._reported.pop(source, None)
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         shown: _Values = {}
-        for said in self._said.values():
-            for values in (said.totals, said.now):
+        for last in self._reported.values():
+            for values in (last.totals, last.now):
                 for metric, by_labels in values.items():
                     shown.setdefault(metric, {}).update(by_labels)
         for metric, by_labels in shown.items():
