@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from controllers.kernel.joining import Limits
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.claims import Claim
-    from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
+    from nodewright.runtime.lease_options import LeaseOptions
     from nodewright.runtime.options import Reconcilers
 
 LEASE_NAME = "nodewright"
@@ -114,7 +114,7 @@ class Election:
     namespace: str
 
     def options(self, work: Work, on_wait: Callable[[str], None] | None = None) -> LeaseOptions:
-        from nodewright.runtime.leadership import LeaseOptions  # noqa: PLC0415
+        from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
 
         return LeaseOptions(
             self.name or work.lease,

@@ -113,8 +113,8 @@ async def _run(target: Target, how: _How) -> None:
         HeldElsewhereError,
         LeadershipLostError,
         LeaseLeadership,
-        LeaseOptions,
     )
+    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.options import utc_now  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
-    from nodewright.runtime.leadership import LeaseOptions
+    from nodewright.runtime.lease_options import LeaseOptions
     from nodewright.runtime.options import Reconcilers
 
 START_SECONDS = 60.0
@@ -184,7 +184,8 @@ def _lease(desired: SessionOptions, reconcilers: Reconcilers, stand_by: Callable
     from api.names import SYSTEM_NAMESPACE  # noqa: PLC0415
     from nodewright.cli.election import LEASE_NAME  # noqa: PLC0415
     from nodewright.runtime import wiring  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeaseOptions, new_identity  # noqa: PLC0415
+    from nodewright.runtime.leadership import new_identity  # noqa: PLC0415
+    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.process_identity import is_gone  # noqa: PLC0415
 
     return LeaseOptions(
