@@ -43,7 +43,10 @@ def lived() -> Watched:
         memory = config_map(own.memory_key.name, memory=write(unneeded))
         alone = next(iter(fleet.sets))
         if seed % 2:
-            fleet.sets[alone] = {**fleet.deployments.pop(alone), "status": {}}
+            fleet.sets = {name: {**body, "status": {}} for name, body in fleet.deployments.items()}
+            fleet.deployments = {}
+            for number in range(9):
+                fleet.pod(f"waits-{number}", cpu="4")
         if seed > 8:
             body = fleet.sets.get(alone, {}) if seed % 2 else fleet.deployments[alone]
             body["metadata"]["annotations"]["cluster.k8s.io/cluster-api-autoscaler-node-group-min-size"] = "few"
@@ -87,10 +90,8 @@ def test_its_folder_renders_beside_the_other_one(kubectl_binary: Path) -> None:
     from hack.program import Kubectl  # noqa: PLC0415
 
     kubectl = Kubectl(kubectl_binary, Path("none"), Path("none"))
-    both = [
-        {(doc["kind"], doc["metadata"].get("namespace"), doc["metadata"]["name"]): doc for doc in yaml.safe_load_all(text)}
-        for text in (kubectl("kustomize", str(FOLDER)), kubectl("kustomize", str(ROOT / "deploy" / "autoscaler")))
-    ]  # fmt: skip
+    rendered = (kubectl("kustomize", str(folder)) for folder in (FOLDER, ROOT / "deploy" / "autoscaler"))
+    both = [{_name_of(doc): doc for doc in yaml.safe_load_all(text)} for text in rendered]
     assert not both[0].keys() & both[1].keys()
     (one,), (other,) = ([doc for doc in docs.values() if doc["kind"] == "Deployment"] for docs in both)
     assert one["spec"]["selector"] != other["spec"]["selector"]
@@ -103,3 +104,7 @@ def test_its_folder_renders_beside_the_other_one(kubectl_binary: Path) -> None:
     assert choice == OPTIONS.clusters
     (role,) = (doc for doc in both[0].values() if doc["kind"] == "Role")
     assert given["autoscaler-namespace"] == role["metadata"]["namespace"]
+
+
+def _name_of(doc: Any) -> tuple[str, str | None, str]:
+    return doc["kind"], doc["metadata"].get("namespace"), doc["metadata"]["name"]
