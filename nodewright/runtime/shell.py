@@ -21,7 +21,7 @@ from api.secrets import secret_values
 from controllers.kernel.actions import Create, DeleteHost, kind_of
 from controllers.kernel.hooks import keeps_its_host
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake
+from controllers.kernel.reconciler import Reconciler, SharesHosts, Wake, clusters_served_by
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of, uid_of
 from controllers.kernel.view import HostReads, HostUnknown
 from nodewright.runtime import logs, metrics, tracing
@@ -300,8 +300,11 @@ class Controller:
         result = self._settle(key, decided.plan, execution)
         if execution.ok and not (await self._notes.take_back(key) and await self._notes.point_out(key)):
             self._retry(key)
+        source = Source(self.reconciler.name, decided.cluster)
         if decided.plan.samples:
-            PLAN_METRICS.report(Source(self.reconciler.name, decided.cluster), decided.plan.samples, execution.ok)
+            PLAN_METRICS.report(source, decided.plan.samples, execution.ok)
+        elif clusters_served_by(self.reconciler) is not None:
+            PLAN_METRICS.forget(source)  # it is somebody else's now
         if execution.writes:
             await self._rest(key, decided.plan)
         return result

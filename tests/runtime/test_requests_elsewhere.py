@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from tests.runtime.country import IMPATIENT, Country, Elsewhere
 from tests.runtime.test_autoscaler import group, size
 from tests.runtime.test_many_clusters import waits
 from tests.runtime.test_provisioning_requests import QUICK, SOON, request
-from tests.runtime.test_workload_autoscaler import bound
+from tests.runtime.test_workload_autoscaler import bound, explained
 from tests.runtime.town import Town
 
 CRD = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -110,6 +111,7 @@ async def test_a_cluster_without_the_definition_is_scaled_all_the_same_and_says_
             await town.until(lambda: bool(_missing(town)))
             assert "provisioningrequests.autoscaling.x-k8s.io" in _missing(town)[0]
             assert "nodewright install" in _missing(town)[0]
+            assert "asks for 1 Node" in await asyncio.to_thread(explained, town, "md", "blue")
             await install(there)
             await ask(there, "job", 1)
             await town.until(lambda: said(blue, "job", "Provisioned")[0] == "True")
