@@ -13,7 +13,7 @@ from pathlib import Path
 from controllers.autoscaler import metrics as autoscaler_metrics
 from controllers.provisioningrequest import metrics as request_metrics
 from hack import lookup
-from nodewright.runtime import collectors, metrics
+from nodewright.runtime import collectors, metrics, plan_metrics
 from providers.base.errors import REACTIONS, Reaction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,13 +63,19 @@ def metrics_page() -> str:
     )
     own = table(("metric", "type", "labels", "unit", "meaning"), rows)
     measures = (
-        (f"`{m.name}`", "counter" if m.total else "gauge", ", ".join(f"`{label}`" for label in m.labels), m.meaning)
+        (
+            f"`{m.name}`",
+            "counter" if m.total else "gauge",
+            ", ".join(f"`{label}`" for label in (*m.labels, plan_metrics.CLUSTER)),
+            m.meaning,
+        )
         for m in sorted([*autoscaler_metrics.METRICS, *request_metrics.METRICS], key=lambda metric: metric.name)
     )
     theirs = table(("metric", "type", "labels", "meaning"), measures)
     return (
         f"{head}{own}\n## The autoscaler\n\nOnly where it runs, under the Cluster Autoscaler's names; those with "
-        "`provisioning` in them are of the controller `provisioningrequest`. "
+        "`provisioning` in them are of the controller `provisioningrequest`. `cluster` is the Cluster that is scaled, "
+        "empty for the management cluster. "
         "How long a look takes is `nodewright_reconcile_seconds`.\n\n" + theirs
     )
 

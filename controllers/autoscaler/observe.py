@@ -241,7 +241,7 @@ def _scope(view: View, options: AutoscalerOptions, *, candidates: _Candidates) -
         elsewhere=elsewhere,
         paused={g.ref: why for g in candidates.groups if (why := _paused(candidates.body(g.ref), view))},
         missing=tuple(sorted(options.discovery.given.keys() - there)),
-        other_autoscaler=_other_autoscaler(view, options.namespace),
+        other_autoscaler=holder_of(view.get(LEASE, options.lease_key), view.now),
         unresolved=next((why for why in elsewhere.values() if why == _UNRESOLVED), ""),
         outage=view.workload if isinstance(view.workload, Unreachable) else None,
     )
@@ -329,11 +329,6 @@ def _book(view: View) -> VolumeBook:
 
 def _by_name(view: View, kind: Kind) -> dict[str, Obj]:
     return {key_of(body).name: body for body in view.all(kind)}
-
-
-def _other_autoscaler(view: View, namespace: str) -> str:
-    """Holder of the Cluster Autoscaler's Lease; "" if it has none."""
-    return holder_of(view.get(LEASE, Key(namespace, names.AUTOSCALER_LEASE)), view.now)
 
 
 def holder_of(lease: Obj | None, now: datetime) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from api import names
+from api.selectors import EVERYTHING, Selector
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.expanders import Choosing
 from controllers.kernel.refs import Key
 from controllers.scaling.discovery import Discovery
 
 _GIB = 1024**3
+_WHERE_CLUSTER_AUTOSCALERS_ARE = "kube-system"
 
 
 class Range(NamedTuple):
@@ -111,11 +113,22 @@ class HealthOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """Clusters with an API of their own that one process scales, each by itself: those whose labels ``selector``
+    matches. ``home``: it scales what has its Nodes in the management cluster, too.
+    """
+
+    selector: Selector = EVERYTHING
+    home: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class AutoscalerOptions:
     """``discovery``: which objects are groups. ``namespace`` holds the autoscaler's ConfigMaps, and the Cluster
     Autoscaler's Lease if there is one. ``provisioning_requests``: the room that they hold is theirs.
     ``cluster``: only groups of this Cluster, whose Nodes live in a cluster of their own; None: only those in the
-    management cluster.
+    management cluster. ``clusters``: one autoscaler like this for each Cluster that it chooses; None: no more than one.
+    ``lease_namespace``: where the Cluster Autoscaler's Lease is, if it is not where the ConfigMaps are.
     """
 
     growth: GrowthOptions = field(default_factory=GrowthOptions)
@@ -127,6 +140,13 @@ class AutoscalerOptions:
     provisioning_requests: bool = False
     cluster: Key | None = None
     consolidation: ConsolidationOptions = field(default_factory=ConsolidationOptions)
+    clusters: ClusterChoice | None = None
+    lease_namespace: str = ""
+
+    @property
+    def lease_key(self) -> Key:
+        """The Cluster Autoscaler's Lease, in the cluster that is scaled."""
+        return Key(self.lease_namespace or self.namespace, names.AUTOSCALER_LEASE)
 
     @property
     def memory_key(self) -> Key:
@@ -139,6 +159,23 @@ class AutoscalerOptions:
     def _own(self, name: str) -> Key:
         """Autoscalers of several Clusters may share the namespace."""
         return Key(self.namespace, name if self.cluster is None else f"{name}.{suffix_of(self.cluster)}")
+
+
+def of_cluster(options: AutoscalerOptions, cluster: Key) -> AutoscalerOptions:
+    """The options of the autoscaler of one of ``options.clusters``.
+
+    Its ConfigMaps lie at home, with those of all others; the Cluster Autoscaler is looked for where it is by default.
+    """
+    return replace(options, cluster=cluster, clusters=None, lease_namespace=_WHERE_CLUSTER_AUTOSCALERS_ARE)
+
+
+def cluster_kept_in(config_map: Key, namespace: str) -> Key | None:
+    """The Cluster whose autoscaler keeps ``config_map``; None if it is nobody's. The reverse of ``memory_key``."""
+    for name in (names.AUTOSCALER_MEMORY, names.AUTOSCALER_STATUS):
+        cluster, dot, rest = config_map.name.removeprefix(f"{name}.").partition(".")
+        if config_map.name.startswith(f"{name}.") and config_map.namespace == namespace and cluster and dot and rest:
+            return Key(cluster, rest)
+    return None
 
 
 def suffix_of(cluster: Key) -> str:

@@ -26,7 +26,7 @@ from controllers.autoscaler.scaledown import actuation
 from controllers.autoscaler.scaledown.planner import plan_scale_down
 from controllers.kernel.actions import Action, Create, Delete, Event
 from controllers.kernel.plan import Plan, Step, Wait, steps
-from controllers.kernel.refs import LEASE, MACHINE_CLASS, Key, Ref
+from controllers.kernel.refs import LEASE, MACHINE_CLASS, Ref
 from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.resize import Resize, Scaling
@@ -201,7 +201,7 @@ def _consolidation_events(state: GroupState, why: str) -> Iterator[Event]:
 
 def _warned(observed: Observed) -> list[Action]:
     """On the Lease: the ConfigMaps are the other's."""
-    key = Key(observed.cluster.options.namespace, names.AUTOSCALER_LEASE)
+    key = observed.cluster.options.lease_key
     if not observed.scope.other_autoscaler:
         return []
     return [Event(Ref(LEASE, key), "Warning", "AnotherAutoscaler", "Nodewright's autoscaler does nothing meanwhile")]

@@ -78,7 +78,7 @@ class AutoscalerReconciler:
         self._reader = reader or Reader()
         self.parts: Mapping[Kind, tuple[Key, ...]] = {
             CONFIG_MAP: _config_maps(self.options),
-            LEASE: (Key(self.options.namespace, names.AUTOSCALER_LEASE),),
+            LEASE: (self.options.lease_key,),
         }
         self.wakes: tuple[Wake, ...] = (
             Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),

@@ -121,6 +121,21 @@ class LivesInClusters(Protocol):
 
 
 @runtime_checkable
+class ServesClusters(Protocol):
+    """A reconciler whose keys are Clusters, and each of whose reconciles sees that Cluster's own API, if it has one.
+
+    There alone WORKLOAD_KINDS are read for it, never in the management cluster; what it does to them is done there.
+    ``served_clusters`` tells of a Cluster whether it is to be served at all: no connection is opened to another one.
+    The reconcile of a Cluster that is gone, not served or without an API of its own is in the management cluster
+    (``View.cluster`` is None), and is planned without WORKLOAD_KINDS.
+    """
+
+    @property
+    def served_clusters(self) -> Callable[[Obj], bool] | None:
+        """None: as if the reconciler did not say."""
+
+
+@runtime_checkable
 class SharesHosts(Protocol):
     """A reconciler that looks at the hosts of Machines that are not its own objects.
 
@@ -141,6 +156,11 @@ def cluster_seen_by(reconciler: Reconciler[Any]) -> Key | ManagementCluster | No
 def lives_in_clusters(reconciler: Reconciler[Any]) -> bool:
     """Whether objects of ``reconciler`` are in each workload cluster, too."""
     return isinstance(reconciler, LivesInClusters) and reconciler.lives_in_clusters
+
+
+def clusters_served_by(reconciler: Reconciler[Any]) -> Callable[[Obj], bool] | None:
+    """Which Clusters ``reconciler`` serves, if its keys are Clusters that it sees from within."""
+    return reconciler.served_clusters if isinstance(reconciler, ServesClusters) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +200,10 @@ class ReconcilerWrapper:
     @property
     def sees(self) -> Key | ManagementCluster | None:
         return cluster_seen_by(self.reconciler)
+
+    @property
+    def served_clusters(self) -> Callable[[Obj], bool] | None:
+        return clusters_served_by(self.reconciler)
 
     @property
     def parts(self) -> Mapping[Kind, tuple[Key, ...]]:

@@ -92,6 +92,7 @@ WORKLOAD_KINDS = frozenset(
         STATEFUL_SET,
         RESOURCE_QUOTA,
         POD_TEMPLATE,
+        PROVISIONING_REQUEST,
         CAPACITY_BUFFER,
         CAPACITY_QUOTA,
         POD_GROUP_ALPHA2,
@@ -106,6 +107,8 @@ WORKLOAD_KINDS = frozenset(
     }
 )
 """What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""
+OPTIONAL_KINDS = frozenset({PROVISIONING_REQUEST, CAPACITY_BUFFER, CAPACITY_QUOTA})
+"""Of those: whose CustomResourceDefinitions not every workload cluster has. Where they are missing there are none."""
 
 
 def guessed_kind(api_version: str, kind: str) -> Kind:

@@ -27,11 +27,13 @@ class Reached:
 
     ``servers``: host names and addresses under which its API is reached, by that kubeconfig.
     ``lacking``: what can't be read there, and why, of kinds without which all else works (``LivesInClusters``).
+    ``missing``: plurals of kinds that are not served there, though a reconciler would read them: there are none.
     """
 
     secret: str
     servers: frozenset[str] = frozenset()
     lacking: str = ""
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _EVENT_TYPES = (
 
 def plan(observed: Observed) -> Plan:
     options = observed.autoscaler.cluster.options
-    pause = why_not(observed.autoscaler)
+    pause = why_not(observed.autoscaler) or observed.autoscaler.cluster.health.unreachable
     if pause:
         return Plan(steps=(), outcome=Wait(options.scan_interval.total_seconds(), pause), notes=(pause,))
     trial_snapshot = TrialSnapshot(_without_ended(observed))

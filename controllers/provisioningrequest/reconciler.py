@@ -12,6 +12,7 @@ from controllers.kernel.conditions import is_true
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
+    CLUSTER,
     CONFIG_MAP,
     MACHINE,
     NODE,
@@ -21,7 +22,7 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
 )
-from controllers.kernel.view import MANAGEMENT_CLUSTER, HostNeed, HostReads, View
+from controllers.kernel.view import HostNeed, HostReads, ManagementCluster, View
 from controllers.provisioningrequest.classes import BUILT_IN, ProvisioningClass
 from controllers.provisioningrequest.observe import Observed, Setting, observe
 from controllers.provisioningrequest.options import ProvisioningOptions
@@ -37,7 +38,7 @@ class ProvisioningRequestReconciler:
 
     name = "provisioningrequest"
     kind: Kind = CONFIG_MAP
-    sees = MANAGEMENT_CLUSTER
+    reports_unreachable = True
 
     def __init__(
         self,
@@ -50,15 +51,19 @@ class ProvisioningRequestReconciler:
         self.setting = Setting(
             autoscaler=like.options, options=options or ProvisioningOptions(), classes={**(classes or {}), **BUILT_IN}
         )
+        self.sees: Key | ManagementCluster = like.sees
         self.key = Key(like.options.namespace, provisioning_names.PROVISIONING_CLASSES)
         self.reads: tuple[Kind, ...] = like.reads
         self.parts: Mapping[Kind, tuple[Key, ...]] = like.parts
+        """Requests, their pods and PodTemplates are where the pods are; defaults of classes lie at home."""
         self._reader = reader or Reader()
         self.wakes: tuple[Wake, ...] = (
             Wake(PROVISIONING_REQUEST, self._the_key, never_mind, self._soon),
             Wake(POD_TEMPLATE, self._the_key, None, self._soon),
             Wake(MACHINE, self._the_key, hopes_the_same, self._soon),
             Wake(NODE, self._the_key, _as_ready_as_before, self._soon),
+            # Requests that a workload cluster had when it was first reached woke nobody.
+            Wake(CLUSTER, self._the_key, never_mind, self._soon),
         )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:

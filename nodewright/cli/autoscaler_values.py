@@ -11,43 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from controllers.autoscaler.options import ConsolidationOptions, Range, Window
-    from controllers.kernel.refs import Key
-    from controllers.scaling.discovery import Discovery, Filter
-    from controllers.scaling.node_group import Bounds
-
-
-def discovery_of(nodes: Iterable[str], auto_discovery: Iterable[str]) -> Discovery:
-    from controllers.scaling.discovery import Discovery  # noqa: PLC0415
-
-    given = dict(_given(text) for text in nodes)
-    return Discovery(given, tuple(_filter(text) for text in auto_discovery))
-
-
-def _given(text: str) -> tuple[Key, Bounds]:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-    from controllers.scaling.node_group import Bounds  # noqa: PLC0415
-
-    least, _, rest = text.partition(":")
-    most, _, key = rest.partition(":")
-    namespace, slash, name = key.partition("/")
-    if not (least.isdigit() and most.isdigit() and namespace and slash and name):
-        raise CliError(f"--nodes: {text!r} is not like 1:10:default/workers", code=USAGE)
-    if int(most) < int(least):
-        raise CliError(f"--nodes: in {text!r} the maximum is less than the minimum", code=USAGE)
-    return Key(namespace, name), Bounds(int(least), int(most))
-
-
-def _filter(text: str) -> Filter:
-    from controllers.scaling.discovery import Filter  # noqa: PLC0415
-
-    provider, colon, rest = text.partition(":")
-    found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}
-    if provider != "clusterapi" or not colon or not all(found.values()) or "" in found:
-        raise CliError(
-            f"--node-group-auto-discovery: {text!r} is not like clusterapi:namespace=default,pool=a", code=USAGE
-        )
-    namespace, cluster = found.pop("namespace", ""), found.pop("clusterName", "")
-    return Filter(namespace, cluster, tuple(found.items()))
 
 
 def range_of(option: str, text: str) -> Range:

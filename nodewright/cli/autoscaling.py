@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewright.cli.autoscaler_values import consolidation_of, discovery_of, range_of, time_of
+from nodewright.cli.autoscaler_values import consolidation_of, range_of, time_of
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
-    from controllers.kernel.refs import Key
 
 _GIB = 1024**3
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
@@ -52,6 +51,22 @@ class Flags:
             "[default: what has its Nodes in the management cluster]",
         ),
     ] = ""
+    clusters: Annotated[
+        str,
+        _option(
+            "--clusters",
+            "SELECTOR",
+            "Scale each Cluster with such labels whose Nodes live in a cluster of its own, by itself; all: each.",
+        ),
+    ] = ""
+    management_cluster: Annotated[
+        bool,
+        _option(
+            "--management-cluster/--no-management-cluster",
+            "",
+            "With --clusters: scale what has its Nodes in the management cluster, too.",
+        ),
+    ] = True
     expander: Annotated[
         str, _option("--expander", "NAMES", "Which group grows, where several would do; asked one after the other.")
     ] = "least-waste"
@@ -268,6 +283,7 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         HealthOptions,
         ShrinkOptions,
     )
+    from nodewright.cli.autoscaled import cluster_of, clusters_of, discovery_of  # noqa: PLC0415
 
     pauses = Pauses(
         time_of("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
@@ -295,14 +311,15 @@ def options_of(flags: Flags) -> AutoscalerOptions:
             ignore_daemon_sets=flags.ignore_daemonsets_utilization,
         ),
         HealthOptions(flags.ok_total_unready_count, flags.max_total_unready_percentage / 100, pauses),
-        discovery_of(flags.nodes or (), flags.node_group_auto_discovery or ()),
+        discovery_of(flags),
         interval,
         flags.autoscaler_namespace,
         flags.enable_provisioning_requests,
-        _cluster(flags),
+        cluster_of(flags),
         consolidation_of(
             flags.consolidation_enabled, flags.consolidation_threshold, windows=flags.consolidation_window or ()
         ),
+        clusters_of(flags),
     )
 
 
@@ -353,28 +370,3 @@ def _taint_key(text: str) -> str:
     if not domain or not set(domain + name) <= _KEY_CHARACTERS:
         raise CliError(f"--startup-taint: {text!r} is no key of a taint, like example.com/agent-not-ready", code=USAGE)
     return text
-
-
-def _cluster(flags: Flags) -> Key | None:
-    from controllers.kernel.refs import Key  # noqa: PLC0415
-
-    if not flags.cluster:
-        return None
-    namespace, _, name = flags.cluster.partition("/")
-    if not (namespace and name) or "/" in name:
-        raise CliError(f"--cluster: {flags.cluster!r} is not like default/prod", code=USAGE)
-    if flags.enable_provisioning_requests:
-        raise requests_are_in_management_cluster()
-    return Key(namespace, name)
-
-
-def must_scale(flags: Flags, scales: bool) -> None:
-    """Raises CliError where ``--cluster`` is given to one that runs no autoscaler: it narrows nothing else."""
-    if flags.cluster and not scales:
-        hint = "Name it: run --controllers=autoscaler, or up --autoscaler"
-        raise CliError("--cluster is for the autoscaler, and none runs here", hint, USAGE)
-
-
-def requests_are_in_management_cluster() -> CliError:
-    hint = "Leave out --enable-provisioning-requests and the controller provisioningrequest"
-    return CliError("--cluster: ProvisioningRequests are served in the management cluster only", hint, USAGE)

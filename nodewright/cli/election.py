@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.names import SYSTEM_NAMESPACE
-from nodewright.cli.autoscaling import requests_are_in_management_cluster
 from nodewright.cli.exits import USAGE, CliError
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from controllers.kernel.joining import Limits
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.claims import Claim
-    from nodewright.runtime.leadership import LeaseOptions
     from nodewright.runtime.lease import Terms
+    from nodewright.runtime.lease_options import LeaseOptions
     from nodewright.runtime.options import Reconcilers
 
 LEASE_NAME = "nodewright"
@@ -78,6 +77,7 @@ ResourceNamespace = Annotated[
 
 
 _REQUESTS = "provisioningrequest"
+_SCALING = frozenset({"autoscaler", _REQUESTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Election:
     namespace: str
 
     def options(self, work: Work, on_wait: Callable[[str], None] | None = None) -> LeaseOptions:
-        from nodewright.runtime.leadership import LeaseOptions  # noqa: PLC0415
+        from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
 
         return LeaseOptions(
             self.name or work.lease,
@@ -148,7 +148,12 @@ def work_named(
         _only_of_machines(reconcilers)
     from nodewright.runtime.wiring import claims_of  # noqa: PLC0415
 
-    name = ".".join([_lease_name(controllers, reconcilers, machines), *(["namespace", namespace] if namespace else [])])
+    within = ["namespace", namespace] if namespace else []
+    name = ".".join([_lease_name(controllers, reconcilers, machines), *_of_many_clusters(reconcilers), *within])
+    if any(reconciler.name in _SCALING for reconciler in reconcilers):
+        from nodewright.runtime.cluster_wiring import for_each_cluster  # noqa: PLC0415
+
+        reconcilers = for_each_cluster(reconcilers)
     return Work(reconcilers, machines, name, claims_of(reconcilers, machines, namespace), namespace)
 
 
@@ -206,8 +211,6 @@ def _with_requests(autoscaler: Callable[[], AutoscalerOptions] | None) -> Callab
         from controllers.autoscaler.options import AutoscalerOptions  # noqa: PLC0415
 
         given = autoscaler() if autoscaler is not None else AutoscalerOptions()
-        if given.cluster is not None:
-            raise requests_are_in_management_cluster()
         return replace(given, provisioning_requests=True)
 
     return options
@@ -298,7 +301,7 @@ def _lease_name(controllers: str, reconcilers: Reconcilers, machines: Selector) 
     from controllers.kernel.digest import digest  # noqa: PLC0415
 
     words = _words(controllers)
-    named = sorted(reconciler.name for reconciler in reconcilers)
+    named = sorted({reconciler.name for reconciler in reconcilers})
     if "*" in words:
         without = sorted({word.removeprefix("-") for word in words if word.startswith("-")})
         named = ["without", *without] if without else []
@@ -315,6 +318,23 @@ def _of_one_cluster(reconcilers: Reconcilers) -> list[str]:
 
     seen = {cluster_seen_by(reconciler) for reconciler in reconcilers}
     return [suffix_of(each) for each in seen if isinstance(each, Key)] if len(seen) == 1 else []
+
+
+def _of_many_clusters(reconcilers: Reconcilers) -> list[str]:
+    """The same of those that do nothing but scale Clusters: which ones, and whether the management cluster, too.
+
+    It only keeps processes with the same options from competing: a Cluster is claimed by itself.
+    """
+    if any(reconciler.name not in _SCALING for reconciler in reconcilers):
+        return []
+    from controllers.kernel.digest import digest  # noqa: PLC0415
+    from nodewright.runtime.cluster_wiring import choice_in  # noqa: PLC0415
+
+    choice = choice_in(reconcilers)
+    if choice is None:
+        return []
+    labels = [] if choice.selector.empty else [digest(str(choice.selector))]
+    return ["clusters", *labels, *([] if choice.home else ["alone"])]
 
 
 def _words(controllers: str) -> list[str]:

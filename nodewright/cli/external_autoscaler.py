@@ -75,6 +75,7 @@ def _must_be_the_providers(flags: Flags) -> None:
         "--nodes": flags.nodes,
         "--node-group-auto-discovery": flags.node_group_auto_discovery,
         "--cluster": flags.cluster,
+        "--clusters": flags.clusters,
         "--capacity-buffers-enabled": flags.capacity_buffers_enabled,
         "--capacity-quotas-enabled": flags.capacity_quotas_enabled,
         "--enable-provisioning-requests": flags.enable_provisioning_requests,
@@ -112,8 +113,8 @@ async def _run(target: Target, how: _How) -> None:
         HeldElsewhereError,
         LeadershipLostError,
         LeaseLeadership,
-        LeaseOptions,
     )
+    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.options import utc_now  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 

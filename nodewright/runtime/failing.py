@@ -21,7 +21,7 @@ from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.conditions import Condition, find, merge
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.plan import Plan
-from controllers.kernel.reconciler import Reconciler
+from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -166,6 +166,8 @@ class Notes:
         self._cache = cache
         self._executor = executor
         self._now = now
+        self._by_event = clusters_served_by(reconciler) is not None
+        """Conditions of a Cluster are its own controller's: two that write the same one would take it back in turns."""
 
     async def say(self, key: Key, error: Exception) -> None:
         """On the object itself, if it is there."""
@@ -173,7 +175,10 @@ class Notes:
         if primary is None:
             return
         try:
-            actions = saying(self._reconciler.kind, primary, condition_of(error, self._reconciler.name), self._now())
+            kind, condition = self._reconciler.kind, condition_of(error, self._reconciler.name)
+            actions = saying(kind, primary, condition, self._now())
+            if self._by_event:
+                actions = (Event(ref_of(kind, primary), "Warning", condition.reason, condition.message),)
             if actions:
                 await self._executor.execute(Plan(tuple((action,) for action in actions)))
         except Exception:
@@ -181,12 +186,12 @@ class Notes:
 
     async def point_out(self, key: Key) -> bool:
         """Misspelt fields. False: it could not be written, and has to be tried again."""
-        primary = self._cache.stores[self._reconciler.kind].get(key)
+        primary = None if self._by_event else self._cache.stores[self._reconciler.kind].get(key)
         actions = pointing_out(self._reconciler.kind, primary, self._now()) if primary is not None else ()
         return not actions or (await self._executor.execute(Plan(tuple((action,) for action in actions)))).ok
 
     async def take_back(self, key: Key) -> bool:
         """What was said of an earlier reconcile is over. False: it could not be written, and has to be tried again."""
-        primary = self._cache.stores[self._reconciler.kind].get(key)
+        primary = None if self._by_event else self._cache.stores[self._reconciler.kind].get(key)
         actions = taking_back(self._reconciler.kind, primary) if primary is not None else ()
         return not actions or (await self._executor.execute(Plan((actions,)))).ok

@@ -15,22 +15,22 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
 
 from api import names
-from controllers.kernel.refs import LEASE, NAMESPACE, Key, Kind, Obj, Ref, annotations_of, ref_of, resource_version_of
+from controllers.kernel.refs import LEASE, NAMESPACE, Key, Obj, Ref, annotations_of, ref_of, resource_version_of
 from nodewright.runtime import metrics
 from nodewright.runtime.claims import Claim, Holder, holder_of
-from nodewright.runtime.kube.client import ClientLimits, Page
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released
+from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Wait, decide, released
+from nodewright.runtime.lease_options import LeaseClient, LeaseOptions
 from nodewright.runtime.other_holders import OtherHolders
-from nodewright.runtime.process_identity import is_gone, this_process
+from nodewright.runtime.process_identity import this_process
 
 _log = structlog.get_logger("nodewright.leadership")
 
@@ -91,54 +91,9 @@ class AlwaysLeader:
         """Nobody waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseOptions:
-    """Which Lease to hold, and on which terms. ``identity`` "": host name, process and a random part.
-
-    ``claims``: what the process serves while it holds the Lease; (): it excludes only those with the same Lease.
-    ``waits`` False: HeldElsewhereError at once instead of standing by. ``command``: what people call the process.
-    ``ended`` tells of a holder whether it has certainly ended. ``on_wait`` is called with a line for people when the
-    process begins to stand by, and again when it stands by for somebody else.
-    """
-
-    name: str
-    namespace: str
-    terms: Terms = field(default_factory=Terms)
-    identity: str = ""
-    claims: tuple[Claim, ...] = ()
-    waits: bool = True
-    command: str = ""
-    ended: Callable[[Holder], bool] = lambda holder: is_gone(holder.process)
-    on_wait: Callable[[str], None] | None = None
-
-    @property
-    def limits(self) -> ClientLimits:
-        """Connection of the client that keeps the Lease: its own, so that no burst of other work delays a renewal."""
-        terms = self.terms
-        return ClientLimits(
-            2, request_timeout=terms.renew_deadline / 2, attempts=2, retry_after_at_most=terms.retry_period
-        )
-
-
 def _elapsed() -> float:
     """Seconds that have passed, a suspension of the machine included where the system can tell."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
-class LeaseClient(Protocol):
-    """What keeping a Lease needs of a client (``KubeClient`` has it)."""
-
-    async def get(self, kind: Kind, key: Key) -> dict[str, Any]: ...
-
-    async def list_page(
-        self, kind: Kind, limit: int = 500, continue_: str = "", namespace: str = "", name: str = ""
-    ) -> Page: ...
-
-    async def create(self, kind: Kind, body: Obj) -> dict[str, Any]: ...
-
-    async def merge_patch(
-        self, target: Ref, patch: Mapping[str, Any], *, subresource: str = "", resource_version: str = ""
-    ) -> dict[str, Any]: ...
 
 
 class LeaseLeadership:
@@ -163,6 +118,8 @@ class LeaseLeadership:
         self._alone = False
         """Whether no other live Lease overlapped with ours once we held it."""
         self._made_again = False
+        self._served: tuple[Claim, ...] = options.claims
+        self._recorded: frozenset[Claim] = frozenset()
         self.findings: Callable[[], str] = str
         """What the Lease is to say besides its holder (``LEASE_FINDINGS_ANNOTATION``); "": nothing."""
         self._wall = now
@@ -189,6 +146,20 @@ class LeaseLeadership:
     @property
     def why_lost(self) -> str:
         return self._why_lost
+
+    def serve_also(self, claims: Iterable[Claim]) -> None:
+        """What is served beside ``LeaseOptions.claims``; the next renewal writes it down."""
+        self._served = (*self._options.claims, *sorted(claims))
+        self._recorded &= frozenset(self._served)
+
+    @property
+    def recorded(self) -> frozenset[Claim]:
+        """What the Lease says that this process serves, and will say as long as nobody changes it here."""
+        return self._recorded
+
+    async def others(self, claims: Iterable[Claim]) -> dict[Claim, tuple[str, Holder]]:
+        """Which of ``claims`` somebody else serves: his Lease, and who he is. Raises KubeError."""
+        return await self._other_holders.overlapping(claims)
 
     @property
     def _has_lease(self) -> bool:
@@ -249,7 +220,7 @@ class LeaseLeadership:
     async def _look_for_other_holders(self) -> str:
         """Why this process must wait for others than the holder of its own Lease, "" if it need not."""
         try:
-            found = await self._other_holders.find()
+            found = await self._other_holders.find(self._served)
         except KubeError as error:
             why = f"the Leases of others could not be read: {error}"
             self._say(why)
@@ -277,7 +248,7 @@ class LeaseLeadership:
         try:
             if not self._read:
                 await self._look()
-            started = self._clock()
+            started, served = self._clock(), frozenset(self._served)
             decision = decide(self._seen, self._candidate, started, self._wall(), gone=self._holder_has_ended())
             match decision:
                 case Wait(why=why):
@@ -296,6 +267,7 @@ class LeaseLeadership:
                     assert self._seen.lease is not None
                     lease = await self._patch(self._seen.lease, spec, self._news(self._seen.lease))
             self._seen = Seen(lease, started)
+            self._recorded = served & frozenset(self._served)
             self._candidate = replace(self._candidate, renewed_at=started)
             if self._made_again:
                 await self._check_again()
@@ -307,7 +279,7 @@ class LeaseLeadership:
 
     async def _check_again(self) -> None:
         """While our Lease was missing (somebody had deleted it) another process may have begun. Raises KubeError."""
-        found = await self._other_holders.find()
+        found = await self._other_holders.find(self._served)
         self._made_again = False
         if found is not None:
             self._lose(f"it was deleted, and {found[1]} works now by the Lease {found[0]}")
@@ -350,11 +322,13 @@ class LeaseLeadership:
         return await self._client.create(LEASE, body)
 
     def _news(self, lease: Obj) -> Mapping[str, Any]:
-        """The annotation of the findings if it has changed: a renewal takes it along."""
-        text = self._found()
-        if text == annotations_of(lease).get(names.LEASE_FINDINGS_ANNOTATION):
-            return {}
-        return {"metadata": {"annotations": {names.LEASE_FINDINGS_ANNOTATION: text}}}
+        """Annotations that have changed: a renewal takes them along."""
+        texts = {
+            names.LEASE_FINDINGS_ANNOTATION: self._found(),
+            names.LEASE_HOLDER_ANNOTATION: self._holder().annotation(),
+        }
+        changed = {name: text for name, text in texts.items() if text != annotations_of(lease).get(name)}
+        return {"metadata": {"annotations": changed}} if changed else {}
 
     def _found(self) -> str | None:
         """A fault in what is only news must not cost the Lease."""
@@ -367,7 +341,7 @@ class LeaseLeadership:
     def _holder(self) -> Holder:
         process = this_process()
         host = str(process.get("host") or socket.gethostname())
-        return Holder(self._candidate.identity, self._options.command, host, process, self._options.claims)
+        return Holder(self._candidate.identity, self._options.command, host, process, self._served)
 
     async def _patch(self, lease: Obj, spec: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Refused (409) if anybody has written it since we saw it: that is what makes the Lease exclusive."""

@@ -12,6 +12,7 @@ import structlog
 
 from api import yamltext
 from controllers.kernel.actions import Event
+from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
 from nodewright import __version__
@@ -22,6 +23,7 @@ from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.certificates import CertificateDirectory
 from nodewright.runtime.chronicle import Chronicle, tell
+from nodewright.runtime.cluster_claims import ClusterClaims
 from nodewright.runtime.endpoints import EndpointDirectory
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from nodewright.runtime.executor import ExecutorDeps
@@ -71,6 +73,7 @@ class Manager:
         self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
+        self.claims = ClusterClaims(leadership if isinstance(leadership, LeaseLeadership) else None)
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.endpoints = EndpointDirectory(self.hosts)
@@ -111,7 +114,7 @@ class Manager:
         """The reconcilers, with what they look at beside the cache."""
         wanted = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
         wanted = wiring.with_certificates(wiring.with_etcd(wanted, self.etcd), self.certificates)
-        wanted = wiring.with_endpoints(wanted, self.endpoints)
+        wanted = wiring.with_claims(wiring.with_endpoints(wanted, self.endpoints), self.claims)
         return within(sharded(wanted, options.machines), options.namespace)
 
     @property
@@ -137,7 +140,7 @@ class Manager:
 
     def families(self) -> Iterable[object]:
         """The metrics that are counted when somebody asks."""
-        queues = {controller.reconciler.name: controller.queue for controller in self.controllers}
+        queues = {_name_of_queue(each.reconciler): each.queue for each in self.controllers}
         staleness = {reflector.kind: reflector.staleness for reflector in self.reflectors}
         ends = tuple(self.certificates.ends())
         return collectors.families(collectors.Scene(self.cache, queues, staleness, self.options.now(), ends))
@@ -170,6 +173,7 @@ class Manager:
         if self.options.on_leading is not None:
             await self.options.on_leading()
         self._say_at_the_outset()
+        self._spawn(self.claims.run(), "claims on clusters")
         for controller in self.controllers:
             controller.start()
         if self._looks_for_orphans():
@@ -384,6 +388,11 @@ def _simulated_kubelets(options: RunOptions, mark: Callable[[], str]) -> Simulat
     from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
 
     return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now, mark)
+
+
+def _name_of_queue(reconciler: Reconciler[Any]) -> str:
+    """One controller may have two: of the management cluster, and of all Clusters that it serves."""
+    return reconciler.name if clusters_served_by(reconciler) is None else f"{reconciler.name}-clusters"
 
 
 def _nobody() -> None:

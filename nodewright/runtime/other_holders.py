@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from controllers.kernel.refs import LEASE, Key, Obj, key_of
-from nodewright.runtime.claims import Holder, holder_of, overlap
+from nodewright.runtime.claims import Claim, Holder, holder_of, overlap
 from nodewright.runtime.lease import Seen, duration_of
 
 if TYPE_CHECKING:
-    from nodewright.runtime.leadership import LeaseClient, LeaseOptions
+    from nodewright.runtime.lease_options import LeaseClient, LeaseOptions
 
 
 class OtherHolders:
@@ -26,21 +26,28 @@ class OtherHolders:
         self._clock = clock
         self._seen: dict[Key, Seen] = {}
 
-    async def find(self) -> tuple[str, Holder] | None:
-        """The first live Lease that overlaps with ours, and its holder. Raises KubeError."""
-        if not self._options.claims:
-            return None
+    async def find(self, claims: Iterable[Claim]) -> tuple[str, Holder] | None:
+        """The first live Lease that overlaps with ``claims``, and its holder. Raises KubeError."""
+        found = (await self.overlapping(claims)).values()
+        return min(found, key=lambda each: each[0], default=None)
+
+    async def overlapping(self, claims: Iterable[Claim]) -> dict[Claim, tuple[str, Holder]]:
+        """Those of ``claims`` that others serve, with the first live Lease that says so. Raises KubeError."""
+        ours, found = tuple(claims), dict[Claim, tuple[str, Holder]]()
+        if not ours:
+            return found
         leases = await self._read()
         now = self._clock()
         self._seen = {key: self._seen.get(key, Seen(None, now)).then(lease, now) for key, lease in leases.items()}
         for key, lease in sorted(leases.items()):
             holder = holder_of(lease)
-            if not holder.identity or not overlap(self._options.claims, holder.claims):
-                continue
             runs_out = self._seen[key].since + duration_of(lease, self._options.terms)
-            if now < runs_out and not self._options.ended(holder):
-                return str(key), holder
-        return None
+            if not holder.identity or now >= runs_out or self._options.ended(holder):
+                continue
+            for claim in ours:
+                if claim not in found and overlap((claim,), holder.claims):
+                    found[claim] = (str(key), holder)
+        return found
 
     async def _read(self) -> dict[Key, Obj]:
         """All but ours. They are read from the store itself, not from an API server's cache: no resourceVersion is

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from controllers.kernel.reconciler import cluster_seen_by
 from controllers.kernel.refs import LEASE, WORKLOAD_KINDS, Key, Kind
 from nodewright.runtime import wiring
 from nodewright.runtime.options import Reconcilers
@@ -97,7 +96,7 @@ def _reads(reconcilers: Reconcilers, parts: Mapping[Kind, tuple[Key, ...]]) -> I
 def _writes(reconcilers: Reconcilers, namespace: str) -> Iterator[Right]:
     everywhere = {(kind.group, kind.plural) for kind in WORKLOAD_KINDS}
     for reconciler in reconcilers:
-        in_management_cluster = not isinstance(cluster_seen_by(reconciler), Key)
+        in_management_cluster = wiring.sees_management_cluster(reconciler)
         for group, resource, verbs in WRITES.get(reconciler.name, ()):
             in_workload = (group, resource.partition("/")[0]) in everywhere
             if in_workload and not in_management_cluster:

@@ -20,7 +20,7 @@ import structlog
 from api.secrets import secret_values
 from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
-from controllers.kernel.reconciler import Reconciler
+from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, is_deleting, uid_of
 from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.bootstrap.directory import Bootstraps, NoBootstraps
@@ -32,7 +32,7 @@ from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.slots import working_for
 from nodewright.runtime.loop_time import LoopTime
 from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.plan_metrics import PLAN_METRICS
+from nodewright.runtime.plan_metrics import PLAN_METRICS, Source
 from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
 from nodewright.runtime.wakes import Wakes
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
@@ -50,11 +50,15 @@ _UNKNOWN_RETRY = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A reconcile up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster."""
+    """A reconcile up to its plan, and who carries that out. ``elsewhere``: it acts on a workload cluster.
+
+    ``cluster``: whose API it saw; "" for the management cluster's.
+    """
 
     plan: Plan
     executor: Executor
     elsewhere: bool = False
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +249,8 @@ class Controller:
         if site.place is None:
             return _Decided(plan, self._executor)
         executor = Executor(self.reconciler.name, replace(self._executor_deps, workload=site.place))
-        return _Decided(plan, executor, any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions()))
+        elsewhere = any(kind_of(action) in WORKLOAD_KINDS for action in plan.actions())
+        return _Decided(plan, executor, elsewhere, str(site.cluster or ""))
 
     def _planned(self, key: Key, view: CacheView) -> Plan | str:
         """The plan, or the result of a reconcile that needs none."""
@@ -275,8 +280,11 @@ class Controller:
         result = self._settle(key, decided.plan, execution)
         if execution.ok and not (await self._notes.take_back(key) and await self._notes.point_out(key)):
             self._retry(key)
+        source = Source(self.reconciler.name, decided.cluster)
         if decided.plan.samples:
-            PLAN_METRICS.report(self.reconciler.name, decided.plan.samples, execution.ok)
+            PLAN_METRICS.report(source, decided.plan.samples, execution.ok)
+        elif clusters_served_by(self.reconciler) is not None:
+            PLAN_METRICS.forget(source)  # it is somebody else's now
         if execution.writes:
             await self._rest(key, decided.plan)
         return result
@@ -295,6 +303,7 @@ class Controller:
         self.queue.succeeded(key)
         self._write_throttle.forget(key)
         self._router.forget(key)
+        PLAN_METRICS.forget(Source(self.reconciler.name, str(key)))
         self.host_looks.forget(key)
 
     async def _resolved(self, key: Key) -> bool:

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from api.selectors import EVERYTHING, Selector
+from controllers.kernel.each_cluster import ClaimsView, EachCluster
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.kernel.reconciler import ReadsPartly, Reconciler, cluster_seen_by, lives_in_clusters
+from controllers.kernel.reconciler import (
+    ReadsPartly,
+    Reconciler,
+    cluster_seen_by,
+    clusters_served_by,
+    lives_in_clusters,
+)
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.sharding import can_be_sharded, shard
 from nodewright.runtime.claims import Claim
@@ -148,6 +155,11 @@ def with_endpoints(wanted: Reconcilers, endpoints: EndpointsView) -> Reconcilers
     )
 
 
+def with_claims(wanted: Reconcilers, claims: ClaimsView) -> Reconcilers:
+    """``wanted``, in a process that shares its Clusters with others."""
+    return tuple(each.with_claims(claims) if isinstance(each, EachCluster) else each for each in wanted)
+
+
 def reached_at(wanted: Reconcilers, server: str) -> Reconcilers:
     """``wanted``, with the URL of the API server: no kubelet gets a certificate that serves in its name."""
     if all(reconciler.name != "certificatesigningrequest" for reconciler in wanted):
@@ -165,14 +177,17 @@ def reached_at(wanted: Reconcilers, server: str) -> Reconcilers:
 
 
 def claims_of(wanted: Reconcilers, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
-    """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all."""
+    """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all.
+
+    Those that serve Clusters one by one claim each when they come to it (``nodewright.runtime.cluster_claims``).
+    """
 
     def claim(reconciler: Reconciler[Any]) -> Claim:
         cluster = cluster_seen_by(reconciler)
         only = str(shard(machines)) if can_be_sharded(reconciler) else ""
         return Claim(reconciler.name, str(cluster) if isinstance(cluster, Key) else "", namespace, only)
 
-    return tuple(sorted(claim(reconciler) for reconciler in wanted))
+    return tuple(sorted(claim(reconciler) for reconciler in wanted if clusters_served_by(reconciler) is None))
 
 
 def parts_of(wanted: Reconcilers, namespace: str = "") -> dict[Kind, tuple[Key, ...]]:
@@ -189,7 +204,11 @@ def parts_of(wanted: Reconcilers, namespace: str = "") -> dict[Kind, tuple[Key, 
     for reconciler in wanted:
         for kind, keys in reconciler.parts.items() if isinstance(reconciler, ReadsPartly) else ():
             found[kind] = tuple(dict.fromkeys((*found.get(kind, ()), *keys)))
-    return found
+    whole = {kind: {key.namespace for key in keys if not key.name} for kind, keys in found.items()}
+    return {
+        kind: tuple(key for key in keys if not key.name or key.namespace not in whole[kind])
+        for kind, keys in found.items()
+    }
 
 
 def clusters_of(wanted: Reconcilers) -> frozenset[Key]:
@@ -203,8 +222,13 @@ def kinds_of(wanted: Reconcilers) -> tuple[Kind, ...]:
         kind
         for reconciler in wanted
         for kind in _kinds(reconciler)
-        if kind not in WORKLOAD_KINDS or not isinstance(cluster_seen_by(reconciler), Key)
+        if kind not in WORKLOAD_KINDS or sees_management_cluster(reconciler)
     )
+
+
+def sees_management_cluster(reconciler: Reconciler[Any]) -> bool:
+    """Whether WORKLOAD_KINDS of the management cluster concern it."""
+    return not isinstance(cluster_seen_by(reconciler), Key) and clusters_served_by(reconciler) is None
 
 
 def kinds_in(wanted: Reconcilers, cluster: Key) -> tuple[Kind, ...]:
@@ -214,8 +238,14 @@ def kinds_in(wanted: Reconcilers, cluster: Key) -> tuple[Kind, ...]:
 
 
 def apart_in(wanted: Reconcilers, cluster: Key) -> frozenset[Kind]:
-    """Those of ``kinds_in`` that only reconcilers read whose objects live in each cluster: the others work without."""
+    """Those of ``kinds_in`` that only reconcilers read whose objects live in each cluster: the others work without.
+
+    So are those of reconcilers that serve Clusters one by one, beside others that look at the cluster: a right that
+    the autoscaler lacks there stops no drain.
+    """
     others = [reconciler for reconciler in wanted if not lives_in_clusters(reconciler)]
+    needed = [reconciler for reconciler in others if clusters_served_by(reconciler) is None]
+    others = needed if kinds_in(needed, cluster) else others
     return frozenset(kinds_in(wanted, cluster)) - frozenset(kinds_in(others, cluster))
 
 

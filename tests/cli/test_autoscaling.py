@@ -71,7 +71,9 @@ def test_what_they_say_is_understood() -> None:
     ("flags", "expected"),
     [
         ({"cluster": "prod"}, "--cluster: 'prod' is not like default/prod"),
-        ({"cluster": "default/prod", "enable_provisioning_requests": True}, "--cluster: ProvisioningRequests"),
+        ({"cluster": "default/prod", "clusters": "all"}, "--cluster and --clusters contradict each other"),
+        ({"clusters": "tier in gold"}, "--clusters: "),
+        ({"clusters": "all", "nodes": ["1:2:ns/a"]}, "--nodes names groups, and with --clusters"),
         ({"scan_interval": "often"}, "--scan-interval: 'often'"),
         ({"scan_interval": "0s"}, "--scan-interval: must be more than 0"),
         ({"nodes": ["workers"]}, "--nodes: 'workers' is not like 1:10:default/workers"),

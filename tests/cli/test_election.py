@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.autoscaler.options import AutoscalerOptions
+from api.selectors import parse
+from controllers.autoscaler.options import AutoscalerOptions, ClusterChoice
+from controllers.kernel.reconciler import cluster_seen_by, clusters_served_by
 from controllers.kernel.refs import Key
 from nodewright.cli.election import ControllerOptions, Election, reconcilers_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
@@ -66,12 +68,38 @@ def test_autoscalers_of_two_clusters_don_t_wait_for_each_other(controllers: str,
     assert work_named(controllers, "", options=scaling).lease == name
 
 
-def test_requests_are_not_served_for_a_cluster_elsewhere() -> None:
-    scaling = ControllerOptions(lambda: AutoscalerOptions(cluster=Key("default", "prod")))
-    for controllers in ("provisioningrequest", "autoscaler,provisioningrequest"):
-        with pytest.raises(CliError, match="--cluster: ProvisioningRequests") as refusal:
-            work_named(controllers, "", options=scaling)
-        assert refusal.value.code == USAGE
+def test_requests_are_served_where_the_pods_are() -> None:
+    prod = Key("default", "prod")
+    scaling = ControllerOptions(lambda: AutoscalerOptions(cluster=prod))
+    work = work_named("autoscaler,provisioningrequest", "", options=scaling)
+    assert [cluster_seen_by(reconciler) for reconciler in work.reconcilers] == [prod, prod]
+    assert {claim.cluster for claim in work.claims} == {"default/prod"}
+
+
+@pytest.mark.parametrize(
+    ("controllers", "choice", "name", "claimed"),
+    [
+        ("autoscaler", ClusterChoice(), "nodewright-autoscaler.clusters", ["autoscaler"]),
+        ("autoscaler", ClusterChoice(home=False), "nodewright-autoscaler.clusters.alone", []),
+        ("*,autoscaler", ClusterChoice(home=False), "nodewright", None),
+    ],
+)
+def test_of_many_clusters_each_is_claimed_by_itself_whatever_the_lease(
+    controllers: str, choice: ClusterChoice, name: str, claimed: list[str] | None
+) -> None:
+    """The Lease of a process only keeps those with the same options from competing."""
+    work = work_named(controllers, "", options=ControllerOptions(lambda: AutoscalerOptions(clusters=choice)))
+    assert work.lease == name
+    assert claimed is None or [str(claim) for claim in work.claims] == claimed
+    assert sum(clusters_served_by(reconciler) is not None for reconciler in work.reconcilers) == 1
+
+
+def test_processes_for_other_labels_have_other_leases() -> None:
+    def lease(labels: str) -> str:
+        choice = ClusterChoice(parse(labels))
+        return work_named("autoscaler", "", options=ControllerOptions(lambda: AutoscalerOptions(clusters=choice))).lease
+
+    assert len({lease("tier=gold"), lease("tier=silver"), lease("")}) == 3
 
 
 def test_each_shard_has_a_lease_however_its_selector_is_written() -> None:

@@ -18,8 +18,9 @@ from nodewright.apiserver.values import ApiError as ServerError
 from nodewright.runtime.claims import Holder
 from nodewright.runtime.findings import findings_of
 from nodewright.runtime.kube.errors import NotLeadingError
-from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError, LeaseOptions
+from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError
 from nodewright.runtime.lease import Terms, spec_of
+from nodewright.runtime.lease_options import LeaseOptions
 from nodewright.runtime.manager import Manager, run_controllers
 from nodewright.runtime.process_identity import this_process
 from nodewright.runtime.wiring import claims_of, reconcilers

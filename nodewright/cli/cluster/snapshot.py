@@ -19,6 +19,7 @@ from controllers.kernel.refs import (
     MACHINE_HEALTH_CHECK,
     MACHINE_SET,
     NODE,
+    OPTIONAL_KINDS,
     SECRET,
     Key,
     Kind,
@@ -98,6 +99,8 @@ async def _read_part(client: KubeClient, kind: Kind, part: Key) -> tuple[list[di
             return await _pages(client, kind, part)
         except ApiError as error:
             if kind in _MAY_LACK and (error.not_found or error.code == HTTPStatus.FORBIDDEN):
+                return [], ""
+            if kind in OPTIONAL_KINDS and error.not_found:
                 return [], ""
             # The list grew too old between two pages: it has to be read anew.
             if not error.expired or attempt == 2:

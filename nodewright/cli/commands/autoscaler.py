@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodewright.cli import completing, external_autoscaler
+from nodewright.cli.autoscaled import only_one
 from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.exits import USAGE, CliError
@@ -75,6 +76,7 @@ def explain(  # noqa: PLR0913  (one parameter per option)
     from nodewright.reports.tree.values import branch_value  # noqa: PLC0415
 
     kind, name = one_object(kind, name, "pod/web-0")
+    only_one(autoscaler)
     given = Given(options_of(autoscaler), tells_where_alone(autoscaler))
     answer, running = asyncio.run(_explain(Target(kubeconfig, context), _kind_of(kind), (namespace, name), given))
     if output is not Output.TEXT:

@@ -14,7 +14,8 @@ import typer
 
 from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election, trust
-from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.autoscaled import must_scale
+from nodewright.cli.autoscaling import Flags, options_of
 from nodewright.cli.cluster.access import Target, connect, plain_errors
 from nodewright.cli.exits import USAGE, CliError, leave_at_once
 from nodewright.cli.flags import with_flags

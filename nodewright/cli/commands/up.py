@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodewright.cli import trust
-from nodewright.cli.autoscaling import Flags, must_scale, options_of
+from nodewright.cli.autoscaled import must_scale
+from nodewright.cli.autoscaling import Flags, options_of
 from nodewright.cli.embedded.folder import DETACHED
 from nodewright.cli.exits import USAGE, CliError
 from nodewright.cli.flags import with_flags

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
-    from nodewright.runtime.leadership import LeaseOptions
+    from nodewright.runtime.lease_options import LeaseOptions
     from nodewright.runtime.options import Reconcilers
 
 START_SECONDS = 60.0
@@ -166,7 +166,12 @@ def _unconfined(desired: SessionOptions) -> Reconcilers:
     wanted = ["controlplane"]  # all Secrets of the embedded plane are its own
     if scaling is not None:
         wanted += ["autoscaler", *(["provisioningrequest"] if scaling.provisioning_requests else [])]
-    return (*usual, *(more[name]() for name in wanted))
+    named = tuple(more[name]() for name in wanted)
+    if scaling is not None and scaling.clusters is not None:
+        from nodewright.runtime.cluster_wiring import for_each_cluster  # noqa: PLC0415
+
+        named = tuple(for_each_cluster(named))
+    return (*usual, *named)
 
 
 _PLANE = "plane-"
@@ -181,7 +186,8 @@ def _lease(desired: SessionOptions, reconcilers: Reconcilers, stand_by: Callable
     from api.names import SYSTEM_NAMESPACE  # noqa: PLC0415
     from nodewright.cli.election import LEASE_NAME  # noqa: PLC0415
     from nodewright.runtime import wiring  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeaseOptions, new_identity  # noqa: PLC0415
+    from nodewright.runtime.leadership import new_identity  # noqa: PLC0415
+    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.process_identity import is_gone  # noqa: PLC0415
 
     return LeaseOptions(

@@ -179,7 +179,8 @@ async def _leadership(
     from controllers.kernel.digest import digest  # noqa: PLC0415
     from nodewright.runtime.claims import Claim  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions  # noqa: PLC0415
+    from nodewright.runtime.leadership import LeaseLeadership  # noqa: PLC0415
+    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.options import utc_now  # noqa: PLC0415
 
     def say(why: str) -> None:

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 import structlog
@@ -20,13 +21,13 @@ import structlog
 from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.endpoints import has_own_api
-from controllers.kernel.refs import CLUSTER, NODE, SECRET, Key, Kind, Obj, uid_of
+from controllers.kernel.refs import CLUSTER, NODE, OPTIONAL_KINDS, SECRET, Key, Kind, Obj, uid_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
 from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled
-from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions
+from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions, Source
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.executor import APITarget
 from nodewright.runtime.kube.client import KubeClient
@@ -35,6 +36,7 @@ from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeErr
 from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.workloads.gate import Gate
 from nodewright.runtime.workloads.metering import Meter, Metered
+from nodewright.runtime.workloads.optional import Optional
 from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
 
@@ -100,6 +102,8 @@ class ClusterAccess:
         self._recorders: dict[str, EventRecorder] = {}
         """By reconciler: Events about what lives there lie there."""
         self._recording: list[asyncio.Task[None]] = []
+        self._missing: set[str] = set()
+        """Plurals of kinds that are not served there."""
         self._gaps: dict[Kind, Gap] = {}
         """What the reflectors of the last connection knew of outages."""
 
@@ -219,7 +223,8 @@ class ClusterAccess:
                 lacks = self._time() - had_rest_at >= self._options.unreachable_after
                 if all(reflector.complete for reflector in needed):
                     complete_at = self._time()
-                    self._is(Reached(self._key.name, _names(client.connection), _problem(rest) if lacks else ""))
+                    problem, missing = _problem(rest) if lacks else "", frozenset(self._missing)
+                    self._is(Reached(self._key.name, _names(client.connection), problem, missing))
                 elif self._time() - complete_at >= self._options.unreachable_after:
                     known = any(reflector.plain_problem for reflector in needed if not reflector.complete)
                     self._unreachable(Reason.UNREACHABLE, _problem(needed), cause_known=known)
@@ -234,9 +239,16 @@ class ClusterAccess:
             before = self._gaps.get(kind, Gap())
             lost_at = silent_since if before.lost_at is None else min(silent_since, before.lost_at)
             gap = Gap(lost_at, before.returned_at)
-            source = Metered(self._source(client, kind), apart if kind in self._apart else meter)
+            source: Source = Metered(self._source(client, kind), apart if kind in self._apart else meter)
+            if kind in OPTIONAL_KINDS:
+                source = Optional(source, partial(self._is_missing, kind.plural), self._options.missing_pause)
             made.append(Reflector(source, self.cache, kind, self._options.reflector, gap))
         return made
+
+    def _is_missing(self, plural: str, missing: bool) -> None:
+        (self._missing.add if missing else self._missing.discard)(plural)
+        if missing:
+            _log.info("a kind is not served, so there are none", cluster=str(self.cluster), kind=plural)
 
     def _source(self, client: KubeClient, kind: Kind) -> KubeClient | Part:
         cached, part = client.named("cache"), self._deps.parts.get(kind)

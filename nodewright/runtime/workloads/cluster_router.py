@@ -12,10 +12,11 @@ from controllers.kernel.reconciler import (
     ReportsUnreachable,
     SpansClusters,
     cluster_seen_by,
+    clusters_served_by,
     lives_in_clusters,
 )
 from controllers.kernel.refs import CLUSTER, MACHINE, WORKLOAD_KINDS, Key, Kind, Obj, key_of
-from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, ShapeRead, Unreachable
+from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, ShapeRead, Unreachable
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Store
@@ -47,6 +48,7 @@ class ClusterRouter:
         """Whether it makes a difference to the reconciler where Nodes live."""
         self._sees = cluster_seen_by(reconciler)
         self._lives = lives_in_clusters(reconciler)
+        self._serves = clusters_served_by(reconciler)
         self._nothing = Cache(kind for kind in {*cache.stores, *reconciler.reads} if kind in WORKLOAD_KINDS)
         self._heard_in: dict[Key, Key] = {}
         """Where a key was last heard of whose object is gone (a Node that was left behind)."""
@@ -61,6 +63,8 @@ class ClusterRouter:
             site = self.site_in(self._sees)
             return self._no_site(self._sees) if site is not None and site.place is None else site
         primary = self._cache.stores[self._reconciler.kind].get(key)
+        if self._serves is not None and (primary is None or not self._serves(primary)):
+            return MANAGEMENT_SITE
         return self.site_in(
             self._heard_in.get(key) if primary is None else cluster_key_of(self._reconciler.kind, primary)
         )
@@ -91,6 +95,9 @@ class ClusterRouter:
         can speak.
         """
         frozen = self._speaks and isinstance(view.workload, Unreachable)
+        if self._serves is not None:
+            lacks = isinstance(view.workload, Reached) and bool(view.workload.lacking)
+            frozen = frozen or lacks or isinstance(view.workload, ManagementCluster)
         return all(view.complete(kind) or (frozen and kind in WORKLOAD_KINDS) for kind in self._reconciler.reads)
 
     def concerns(self, key: Key, cluster: Key | None) -> bool:

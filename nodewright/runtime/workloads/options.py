@@ -32,7 +32,8 @@ class WorkloadOptions:
     ``unreachable_after``: without an answer for so long it counts as unreached. ``retry``: pause between attempts to
     connect again. ``sweep``: how often clusters that nobody names any more are let go. ``secret_pause``: between two
     reads of a Cluster's kubeconfig Secret while it stays as it is. ``servers``: which API servers a Secret may name.
-    ``memory``: bytes that all objects of one cluster may take.
+    ``memory``: bytes that all objects of one cluster may take. ``missing_pause``: between two looks whether a kind is
+    served that a cluster need not have.
     """
 
     probe_every: float = 10.0
@@ -42,6 +43,7 @@ class WorkloadOptions:
     sweep: float = 60.0
     secret_pause: float = 15.0
     memory: int = 512 << 20
+    missing_pause: float = 30.0
     servers: ServerPolicy = field(default_factory=ServerPolicy)
     client: ClientLimits = field(default_factory=_limits)
     reflector: ReflectorOptions = field(default_factory=_reflector)

@@ -31,7 +31,8 @@ from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
 from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
-from nodewright.runtime.leadership import LeaseLeadership, LeaseOptions
+from nodewright.runtime.leadership import LeaseLeadership
+from nodewright.runtime.lease_options import LeaseOptions
 from nodewright.runtime.observability import ObservabilityServer
 from nodewright.runtime.options import utc_now
 from tests.gateways.cloudpool.test_server import served
