@@ -17,7 +17,7 @@ from controllers.autoscaler import metrics as autoscaler_metrics
 from controllers.provisioningrequest import metrics as request_metrics
 from hack.apidocs import meanings
 from nodewright.reports.tree.runbooks import runbook_for
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 from providers.base.errors import REACTIONS
 
 HEAD = """# Look up a name

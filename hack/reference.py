@@ -13,7 +13,8 @@ from pathlib import Path
 from controllers.autoscaler import metrics as autoscaler_metrics
 from controllers.provisioningrequest import metrics as request_metrics
 from hack import lookup
-from nodewright.runtime import collectors, metrics, plan_metrics
+from nodewright.runtime.fleet import collectors
+from nodewright.runtime.telemetry import metrics, plan_metrics
 from providers.base.errors import REACTIONS, Reaction
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -193,12 +193,12 @@ async def _serve_gateway(tls: ServerTls | None = None) -> None:
     from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.scaler import Scaler  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions  # noqa: PLC0415
-    from nodewright.runtime import metrics  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
     from nodewright.runtime.kube.connection import Connection  # noqa: PLC0415
-    from nodewright.runtime.options import utc_now  # noqa: PLC0415
-    from nodewright.runtime.recorder import EventRecorder  # noqa: PLC0415
+    from nodewright.runtime.settings.options import utc_now  # noqa: PLC0415
+    from nodewright.runtime.telemetry import metrics  # noqa: PLC0415
+    from nodewright.runtime.writes.recorder import EventRecorder  # noqa: PLC0415
 
     cache = Cache(KINDS)
     fleet = Fleet(cache, utc_now)

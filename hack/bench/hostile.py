@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hack.bench.figures import Figure
 from hack.hostile.beside import Measured, scene
-from nodewright.runtime.logs import configure
+from nodewright.runtime.telemetry.logs import configure
 
 PAIRS = 8
 FLOOD = 100

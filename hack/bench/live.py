@@ -18,7 +18,7 @@ from nodewright.apiserver.app.stats import WRITES
 from nodewright.apiserver.values import ListOptions
 from nodewright.cli.embedded.session import Session, SessionOptions, session
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.logs import configure
+from nodewright.runtime.telemetry.logs import configure
 
 POLL_SECONDS = 0.02
 LIMIT_SECONDS = 900.0

@@ -32,7 +32,7 @@ from hack.realplane import RealPlane, cpu_seconds
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from nodewright.runtime.logs import configure
+from nodewright.runtime.telemetry.logs import configure
 
 MACHINES = 1000
 MANY = 10_000

@@ -182,7 +182,7 @@ class Scene:
         return sum(self.plane_counts().values())
 
     def plane_counts(self) -> dict[str, int]:
-        from nodewright.runtime import metrics  # noqa: PLC0415
+        from nodewright.runtime.telemetry import metrics  # noqa: PLC0415
 
         found: dict[str, int] = {}
         for family in metrics.KUBE_REQUESTS.collect():

@@ -26,7 +26,7 @@ from hack.race.rivals import Karpenter, Nodewright, Rival
 from hack.race.scene import Result, Scene, audited, watching
 from hack.race.workloads import Workload, pair, wide
 from hack.realplane import RealPlane
-from nodewright.runtime.logs import configure
+from nodewright.runtime.telemetry.logs import configure
 
 SCENARIOS: dict[str, tuple[str, Callable[[], Sequence[Workload]]]] = {
     "plain": ("1000 pods of two Deployments", lambda: pair(500)),

@@ -92,7 +92,7 @@ def _names(ctx: typer.Context, kind: str) -> list[str]:
     import io  # noqa: PLC0415
 
     from controllers.kernel import refs  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     known = {each.name: each for each in vars(refs).values() if isinstance(each, refs.Kind)}
     given = ctx.params

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.joining import Limits
     from controllers.provisioningrequest.options import ProvisioningOptions
-    from nodewright.runtime.claims import Claim
-    from nodewright.runtime.lease import Terms
-    from nodewright.runtime.lease_options import LeaseOptions
-    from nodewright.runtime.options import Reconcilers
+    from nodewright.runtime.election.claims import Claim
+    from nodewright.runtime.election.lease import Terms
+    from nodewright.runtime.election.lease_options import LeaseOptions
+    from nodewright.runtime.settings.options import Reconcilers
 
 LEASE_NAME = "nodewright"
 
@@ -114,7 +114,7 @@ class Election:
     namespace: str
 
     def options(self, work: Work, on_wait: Callable[[str], None] | None = None) -> LeaseOptions:
-        from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
+        from nodewright.runtime.election.lease_options import LeaseOptions  # noqa: PLC0415
 
         return LeaseOptions(
             self.name or work.lease,
@@ -146,12 +146,12 @@ def work_named(
     machines = _selector(machine_selector)
     if not machines.empty:
         _only_of_machines(reconcilers)
-    from nodewright.runtime.wiring import claims_of  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import claims_of  # noqa: PLC0415
 
     within = ["namespace", namespace] if namespace else []
     name = ".".join([_lease_name(controllers, reconcilers, machines), *_of_many_clusters(reconcilers), *within])
     if any(reconciler.name in _SCALING for reconciler in reconcilers):
-        from nodewright.runtime.cluster_wiring import for_each_cluster  # noqa: PLC0415
+        from nodewright.runtime.settings.cluster_wiring import for_each_cluster  # noqa: PLC0415
 
         reconcilers = for_each_cluster(reconcilers)
     return Work(reconcilers, machines, name, claims_of(reconcilers, machines, namespace), namespace)
@@ -181,8 +181,8 @@ def reconcilers_named(
     ``*`` is not those that only run on request.
     """
     from controllers.kernel.joining import NO_LIMITS  # noqa: PLC0415
-    from nodewright.runtime.wiring import on_request  # noqa: PLC0415
-    from nodewright.runtime.wiring import reconcilers as default_reconcilers  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import on_request  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import reconcilers as default_reconcilers  # noqa: PLC0415
 
     usual = {
         reconciler.name: reconciler
@@ -243,7 +243,7 @@ class ElectionFlags:
 
 def terms_of(lease_duration: str, renew_deadline: str, retry_period: str) -> Terms:
     """Raises CliError (usage)."""
-    from nodewright.runtime.lease import Terms  # noqa: PLC0415
+    from nodewright.runtime.election.lease import Terms  # noqa: PLC0415
 
     try:
         return Terms(
@@ -328,7 +328,7 @@ def _of_many_clusters(reconcilers: Reconcilers) -> list[str]:
     if any(reconciler.name not in _SCALING for reconciler in reconcilers):
         return []
     from controllers.kernel.digest import digest  # noqa: PLC0415
-    from nodewright.runtime.cluster_wiring import choice_in  # noqa: PLC0415
+    from nodewright.runtime.settings.cluster_wiring import choice_in  # noqa: PLC0415
 
     choice = choice_in(reconcilers)
     if choice is None:

@@ -63,7 +63,7 @@ def run(  # noqa: PLR0913, PLR0917  (one parameter per option)
     config = _config(cloud_config)
     terms = election.terms_of("15s", "10s", "2s")
     how = _How(config, options, election.Election(leader_elect, terms, "", ""))
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     configure(json=log_format.json, level=log_level.value)
     asyncio.run(_run(Target(kubeconfig, context), how))
@@ -107,15 +107,15 @@ def _config(path: Path | None) -> CloudConfig:
 async def _run(target: Target, how: _How) -> None:
     from nodewright.gateways.externalgrpc.client.autoscaler import ExternalAutoscaler  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.client.provider import ExternalProvider  # noqa: PLC0415
-    from nodewright.runtime.claims import Claim  # noqa: PLC0415
-    from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
-    from nodewright.runtime.leadership import (  # noqa: PLC0415
+    from nodewright.runtime.election.claims import Claim  # noqa: PLC0415
+    from nodewright.runtime.election.leadership import (  # noqa: PLC0415
         HeldElsewhereError,
         LeadershipLostError,
         LeaseLeadership,
     )
-    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
-    from nodewright.runtime.options import utc_now  # noqa: PLC0415
+    from nodewright.runtime.election.lease_options import LeaseOptions  # noqa: PLC0415
+    from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
+    from nodewright.runtime.settings.options import utc_now  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
 
     stop = asyncio.Event()

@@ -7,8 +7,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nodewright.runtime.garbage import keep_settled, settle, young_only
-from nodewright.runtime.native_heap import give_large_blocks_back
+from nodewright.runtime.memory.garbage import keep_settled, settle, young_only
+from nodewright.runtime.memory.native_heap import give_large_blocks_back
 
 _tasks: list[asyncio.Task[None]] = []
 """A loop keeps no hold of its tasks. They end with it."""

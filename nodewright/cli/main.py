@@ -114,7 +114,7 @@ def build_app(names: Sequence[str]) -> typer.Typer:
         else:
             app.command(name, cls=Command, help=module.HELP, short_help=COMMANDS[name])(module.command)
     if "structlog" in sys.modules:
-        from nodewright.runtime.logs import configure  # noqa: PLC0415
+        from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
         configure(level="warning")  # standard output is the command's; those with flags for it configure it again
     return app

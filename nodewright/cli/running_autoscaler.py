@@ -82,7 +82,7 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
     from controllers.kernel.conditions import parse_time  # noqa: PLC0415
     from nodewright.reports.tree.drawing import age  # noqa: PLC0415
     from nodewright.reports.tree.serving import live  # noqa: PLC0415
-    from nodewright.runtime.lease import spec_of  # noqa: PLC0415
+    from nodewright.runtime.election.lease import spec_of  # noqa: PLC0415
 
     if isinstance(leases, str):
         return f"whether one runs is unknown: {leases}"
@@ -102,9 +102,9 @@ async def reader_of(client: KubeClient, options: AutoscalerOptions, hosts: objec
     from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
     from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
-    from nodewright.runtime import wiring  # noqa: PLC0415
     from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
+    from nodewright.runtime.settings import wiring  # noqa: PLC0415
 
     assert isinstance(hosts, HostDirectory)
     reconciler = AutoscalerReconciler(options)

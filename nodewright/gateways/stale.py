@@ -7,9 +7,9 @@ import asyncio
 from controllers.kernel.actions import Patch
 from controllers.kernel.refs import MACHINE, Ref
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Execution
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.writes.executor import Execution
 
 
 async def reread(execution: Execution, client: KubeClient, cache: Cache) -> None:

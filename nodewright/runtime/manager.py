@@ -16,37 +16,38 @@ from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import MACHINE, NAMESPACE, NODE, Key, uid_of
 from controllers.kernel.sharding import sharded, within
 from nodewright import __version__
-from nodewright.runtime import collectors, outset, wiring
+from nodewright.runtime.bootstrap.certificates import CertificateDirectory
 from nodewright.runtime.bootstrap.directory import BootstrapDirectory, Deps
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.reflector import Reflector
-from nodewright.runtime.certificates import CertificateDirectory
-from nodewright.runtime.chronicle import Chronicle, tell
-from nodewright.runtime.cluster_claims import ClusterClaims
-from nodewright.runtime.endpoints import EndpointDirectory
+from nodewright.runtime.election.cluster_claims import ClusterClaims
+from nodewright.runtime.election.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.etcd.directory import EtcdDirectory
-from nodewright.runtime.executor import ExecutorDeps
-from nodewright.runtime.findings import Finder
+from nodewright.runtime.fleet import collectors, outset
+from nodewright.runtime.fleet.chronicle import Chronicle, tell
+from nodewright.runtime.fleet.findings import Finder
+from nodewright.runtime.fleet.lifetimes import Lifetimes
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.hosts.endpoints import EndpointDirectory
 from nodewright.runtime.hosts.objects import objects_by
 from nodewright.runtime.hosts.sweeper import Sweeper
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import KubeError
-from nodewright.runtime.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
-from nodewright.runtime.lifetimes import Lifetimes
-from nodewright.runtime.options import OrphanHosts, Reconcilers, RunOptions
-from nodewright.runtime.outages import Outages
-from nodewright.runtime.recorder import EventRecorder
-from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.reconciling.shell import Controller, Facts
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.options import OrphanHosts, Reconcilers, RunOptions
+from nodewright.runtime.telemetry.outages import Outages
 from nodewright.runtime.workloads.access import Companion, Dependencies
 from nodewright.runtime.workloads.directory import WorkloadDirectory
+from nodewright.runtime.writes.executor import ExecutorDeps
+from nodewright.runtime.writes.recorder import EventRecorder
 from providers.base.registry import Registry
 
 if TYPE_CHECKING:
-    from nodewright.runtime.kubelets import SimulatedKubelets
+    from nodewright.runtime.simulated.kubelets import SimulatedKubelets
 
 _log = structlog.get_logger("nodewright.manager")
 
@@ -370,7 +371,7 @@ async def _play_pods(stack: AsyncExitStack, manager: Manager, client: KubeClient
     plays = _plays_kubelets(options)
     if not (plays or options.bind_pods):
         return
-    from nodewright.runtime import pods  # noqa: PLC0415  (only if it is wanted)
+    from nodewright.runtime.simulated import pods  # noqa: PLC0415  (only if it is wanted)
 
     if plays and there >= set(pods.KUBELETS_READ):
         await stack.enter_async_context(pods.PodKubelets(client, manager.cache, options.now))
@@ -385,7 +386,7 @@ def _plays_kubelets(options: RunOptions) -> bool:
 
 
 def _simulated_kubelets(options: RunOptions, mark: Callable[[], str]) -> SimulatedKubelets:
-    from nodewright.runtime.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
+    from nodewright.runtime.simulated.kubelets import SimulatedKubelets, all_worlds  # noqa: PLC0415  (only if it is wanted)
 
     return SimulatedKubelets(options.simulated_worlds or all_worlds, options.now, mark)
 

@@ -17,12 +17,12 @@ from typing import Any
 import kopf
 import structlog
 
+from nodewright.runtime.election.leadership import LeadershipLostError
 from nodewright.runtime.kube.connection import Connection, StaticToken
-from nodewright.runtime.leadership import LeadershipLostError
 from nodewright.runtime.manager import Manager, run_controllers
-from nodewright.runtime.observability import Checks, ObservabilityServer
-from nodewright.runtime.options import RunOptions, StartRefusedError
+from nodewright.runtime.settings.options import RunOptions, StartRefusedError
 from nodewright.runtime.signals import stop_on_signals
+from nodewright.runtime.telemetry.observability import Checks, ObservabilityServer
 
 _log = structlog.get_logger("nodewright.operator")
 

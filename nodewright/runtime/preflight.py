@@ -11,11 +11,11 @@ from api import names
 from controllers.kernel.refs import Kind
 from controllers.kernel.wording import some_of
 from nodewright.crds import load_crds
-from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.options import Reconcilers, StartRefusedError
-from nodewright.runtime.rights import Right, to_begin, to_work
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.options import Reconcilers, StartRefusedError
+from nodewright.runtime.settings.rights import Right, to_begin, to_work
 
 _REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 _RETRY = 1.0

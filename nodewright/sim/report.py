@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim.engine import Engine, Result, Scenario
 
 

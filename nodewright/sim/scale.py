@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Bounds, available

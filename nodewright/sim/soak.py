@@ -18,7 +18,7 @@ from typing import Any
 
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_DEPLOYMENT, MACHINE_HEALTH_CHECK, uid_of
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Breach, always, available, bounds

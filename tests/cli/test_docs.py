@@ -12,7 +12,7 @@ import typer.main
 
 from nodewright.cli import exits
 from nodewright.cli.main import COMMANDS, build_app
-from nodewright.runtime.wiring import on_request, reconcilers
+from nodewright.runtime.settings.wiring import on_request, reconcilers
 
 PAGE = Path("docs/cli.md").read_text()
 SHARED = {"--help", "-h"}

@@ -10,8 +10,8 @@ from controllers.kernel.reconciler import cluster_seen_by, clusters_served_by
 from controllers.kernel.refs import Key
 from nodewright.cli.election import ControllerOptions, Election, reconcilers_named, terms_of, work_named
 from nodewright.cli.exits import USAGE, CliError
-from nodewright.runtime.lease import Terms
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.election.lease import Terms
+from nodewright.runtime.settings.wiring import reconcilers
 
 EVERY = [reconciler.name for reconciler in reconcilers()]
 

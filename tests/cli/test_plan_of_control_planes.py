@@ -20,8 +20,8 @@ from nodewright.cli.dryrun.showing import DisplayOptions, as_tree
 from nodewright.cli.main import run
 from nodewright.reports.tree.drawing import rows
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.wiring import kinds_of
-from nodewright.runtime.wiring import reconcilers as every_reconciler
+from nodewright.runtime.settings.wiring import kinds_of
+from nodewright.runtime.settings.wiring import reconcilers as every_reconciler
 from tests.builders.body import Builder
 from tests.builders.machines import MachineBuilder
 from tests.builders.objects import machine_deployment

@@ -13,10 +13,10 @@ from controllers.machine.reconciler import MachineReconciler
 from nodewright.cli import main as cli
 from nodewright.cli.commands import run
 from nodewright.cli.election import reconcilers_named
-from nodewright.runtime import logs
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.settings.options import RunOptions
+from nodewright.runtime.telemetry import logs
 
 
 @pytest.mark.parametrize("names", ["*", "machine", "machineset,machine"])

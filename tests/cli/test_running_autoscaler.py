@@ -18,7 +18,7 @@ from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from nodewright.cli.autoscaling import Flags, options_of, tells_where_alone
 from nodewright.cli.running_autoscaler import Given, Running, running
-from nodewright.runtime.claims import Claim, Holder
+from nodewright.runtime.election.claims import Claim, Holder
 from tests.builders import NOW
 
 ITS = AutoscalerOptions(shrink=ShrinkOptions(enabled=False))

@@ -15,8 +15,8 @@ from hack.program import Run, Up
 from nodewright.cli.election import work_named
 from nodewright.reports.tree.branch import Branch, wrong
 from nodewright.reports.tree.serving import live, served_by
-from nodewright.runtime.claims import Claim, Holder
-from nodewright.runtime.process_identity import this_process
+from nodewright.runtime.election.claims import Claim, Holder
+from nodewright.runtime.election.process_identity import this_process
 from tests.cli.processes import EXAMPLE, nodewright
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,8 +22,8 @@ from nodewright.reports.fleet.summary import Fleet
 from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.health import BAD_REASONS
 from nodewright.reports.tree.serving import Serving
-from nodewright.runtime.claims import Claim, Holder
-from nodewright.runtime.findings import Finding, Findings
+from nodewright.runtime.election.claims import Claim, Holder
+from nodewright.runtime.fleet.findings import Finding, Findings
 from tests.builders import NOW, Builder, FakeView, cluster, machine, machine_deployment, machine_set, node
 from tests.builders.loop import plan_for
 from tests.builders.machines import MachineBuilder

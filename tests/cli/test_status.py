@@ -17,8 +17,8 @@ from nodewright.reports.fleet.showing import MOST_LINES, as_lines, as_value
 from nodewright.reports.fleet.summary import TOPS, Fleet, Platform, summarize
 from nodewright.reports.tree.serving import Ended, Serving, ended
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.claims import Claim, Holder
-from nodewright.runtime.findings import Findings, Usage
+from nodewright.runtime.election.claims import Claim, Holder
+from nodewright.runtime.fleet.findings import Findings, Usage
 from tests.builders import NOW, Builder, cluster, machine, machine_deployment, machine_set, node
 
 ALL = ("cluster", "machinedeployment", "machineset", "machine", "machinehealthcheck", "machineclass")

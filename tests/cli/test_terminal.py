@@ -19,7 +19,7 @@ from api.visible import visible
 from nodewright.cli.exits import CliError
 from nodewright.cli.main import _fail
 from nodewright.cli.screen import console
-from nodewright.runtime import logs
+from nodewright.runtime.telemetry import logs
 
 CLI = Path(__file__).resolve().parents[2] / "nodewright" / "cli"
 ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u200b"

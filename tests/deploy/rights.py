@@ -37,7 +37,7 @@ from controllers.kernel.refs import (
 )
 from nodewright.crds import load_crds
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster
 from nodewright.sim import users

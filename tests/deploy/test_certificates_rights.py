@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from hack.program import Kubectl
-from nodewright.runtime import wiring
-from nodewright.runtime.rights import to_begin, to_work
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.rights import to_begin, to_work
 from tests.deploy.rights import granted
 from tests.docs.pages import ROOT, blocks
 

@@ -17,7 +17,7 @@ from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.refs import CLUSTER, CONFIG_MAP, WORKLOAD_KINDS
 from nodewright.cli.autoscaled import clusters_of
 from nodewright.cli.autoscaling import Flags
-from nodewright.runtime.cluster_wiring import for_each_cluster
+from nodewright.runtime.settings.cluster_wiring import for_each_cluster
 from tests.controllers.autoscaler.test_each_cluster import MINE, OPTIONS, Country
 from tests.controllers.autoscaler.town import config_map
 from tests.deploy.rights import Watched, granted, needed_by

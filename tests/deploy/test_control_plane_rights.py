@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from controllers.controlplane.observe import READS
-from nodewright.runtime.rights import WRITES
+from nodewright.runtime.settings.rights import WRITES
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "tasks" / "control-planes.md"

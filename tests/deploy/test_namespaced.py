@@ -10,7 +10,7 @@ import yaml
 
 from controllers.kernel.refs import SECRET, WORKLOAD_KINDS
 from hack.program import Kubectl
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from tests.deploy.rights import Right, granted, right
 from tests.docs.pages import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from controllers.kernel.refs import CONFIG_MAP, LEASE, NAMESPACE, POD, SECRET, WORKLOAD_KINDS
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from tests.deploy.rights import Watched, asks_where_nodes_live, granted, lived, needed_by, right
 from tests.docs.pages import ROOT, blocks
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from controllers.autoscaler.metrics import METRICS
-from nodewright.runtime.metrics import TABLE as OWN
-from nodewright.runtime.metrics import Metric
+from nodewright.runtime.telemetry.metrics import TABLE as OWN
+from nodewright.runtime.telemetry.metrics import Metric
 from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "deploy" / "monitoring"

@@ -19,8 +19,8 @@ from nodewright.crds import load_crds
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.admission.server import AdmissionServer
 from nodewright.gateways.cloudpool.listener import ListenerOptions
-from nodewright.runtime import metrics
-from nodewright.runtime.observability import ObservabilityServer
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.observability import ObservabilityServer
 from tests.api.samples import GOOD
 from tests.fuzz.driving import REPLAYED, drive, sizes
 from tests.fuzz.framing import Asked, Wire, framed, whole
@@ -45,7 +45,7 @@ SHORT = 0.2
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HEAD_SECONDS", "KEEP_ALIVE", "LINGER_SECONDS"):
-        monkeypatch.setattr(f"nodewright.runtime.patience.{name}", SHORT)
+        monkeypatch.setattr(f"nodewright.runtime.telemetry.patience.{name}", SHORT)
     monkeypatch.setattr("nodewright.gateways.admission.server.BODY_SECONDS", SHORT)
 
 

@@ -21,7 +21,7 @@ from nodewright.crds import load_crds
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.admission.server import AdmissionServer
 from nodewright.gateways.externalgrpc.server import SERVICE
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 from tests.api.samples import GOOD
 from tests.apiserver.app.client import client_of
 from tests.apiserver.app.raw import ask, request

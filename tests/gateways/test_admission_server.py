@@ -14,7 +14,7 @@ import pytest
 
 from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate
 from nodewright.gateways.admission.server import AdmissionServer, Where
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 from tests.gateways.pems import Pems, issue
 from tests.gateways.test_review import REGISTRY, SIZE, asked, bad, good
 from tests.runtime.stub_server import until

@@ -16,12 +16,12 @@ from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, NODE, POD, SE
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ListOptions
-from nodewright.runtime import pods
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.simulated import pods
 from nodewright.runtime.workloads.options import WorkloadOptions
 from tests.runtime.town import FAST, Town
 

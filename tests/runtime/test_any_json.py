@@ -15,11 +15,12 @@ from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import Key, Kind, is_deleting, key_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
 from controllers.kernel.workload import cluster_key_of
-from nodewright.runtime import collectors, wiring
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.lifetimes import Lifetimes
+from nodewright.runtime.fleet import collectors
+from nodewright.runtime.fleet.lifetimes import Lifetimes
+from nodewright.runtime.settings import wiring
 from providers.base.contract import Host, HostState
 from tests.builders import hostile
 from tests.builders.clock import NOW

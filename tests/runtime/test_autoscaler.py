@@ -14,11 +14,12 @@ from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import CONFIG_MAP, EVENT, LEASE, MACHINE, MACHINE_DEPLOYMENT, NODE, POD, Key, Ref, key_of
-from nodewright.runtime import metrics, wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.kubelets import USER_AGENT
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.simulated.kubelets import USER_AGENT
+from nodewright.runtime.telemetry import metrics
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from providers.simulated.worlds import Worlds

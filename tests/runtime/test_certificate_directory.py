@@ -23,8 +23,8 @@ from controllers.kernel.certificates import (
 )
 from controllers.kernel.refs import CLUSTER, MACHINE, SECRET, Key, Ref, ref_of
 from hack import credentials
+from nodewright.runtime.bootstrap.certificates import CertificateDirectory
 from nodewright.runtime.bootstrap.conversing import Sides, converse
-from nodewright.runtime.certificates import CertificateDirectory
 from tests.runtime.etcd.test_reading import pem_of
 from tests.runtime.stub_server import until
 from tests.runtime.town import Town

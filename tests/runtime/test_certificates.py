@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE
-from nodewright.runtime import wiring
+from nodewright.runtime.settings import wiring
 from tests.controllers.certificatesigningrequest.requests import RequestBuilder, dns, ips, serving
 from tests.runtime.town import Town
 

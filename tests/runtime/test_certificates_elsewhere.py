@@ -13,9 +13,9 @@ from controllers.certificatesigningrequest import plan as deciding
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, NODE, Key, Obj, Ref
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
-from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
+from nodewright.runtime.settings import wiring
 from tests.controllers.certificatesigningrequest.requests import RequestBuilder, dns, ips, serving
 from tests.runtime.country import Country, Elsewhere
 from tests.runtime.town import Town

@@ -17,7 +17,7 @@ from controllers.machine import host_spec
 from hack.churned import churning, until_none_is_left
 from nodewright.apiserver.store.change_log import KEPT_CHANGES, Change, ChangeLog
 from nodewright.runtime.cache import slimming
-from nodewright.runtime.lifetimes import Lifetimes
+from nodewright.runtime.fleet.lifetimes import Lifetimes
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime.test_any_json import Scene, reads, reconcilers, wake_all

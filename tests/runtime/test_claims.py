@@ -14,7 +14,7 @@ from api.selectors import parse
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.kernel.refs import Key
 from nodewright.cli.election import ControllerOptions, work_named
-from nodewright.runtime.claims import Claim, Holder, disjoint, holder_of, overlap
+from nodewright.runtime.election.claims import Claim, Holder, disjoint, holder_of, overlap
 
 ALL = work_named("*", "").claims
 MACHINES = work_named("machine", "").claims

@@ -13,13 +13,13 @@ import pytest
 from api import names
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.refs import EVENT, LEASE, Key
-from nodewright.runtime import wiring
-from nodewright.runtime.claims import Claim, Holder, holder_of, overlap
-from nodewright.runtime.cluster_claims import MOST_TEXT, ClusterClaims
-from nodewright.runtime.cluster_wiring import for_each_cluster
+from nodewright.runtime.election.claims import Claim, Holder, holder_of, overlap
+from nodewright.runtime.election.cluster_claims import MOST_TEXT, ClusterClaims
+from nodewright.runtime.election.lease import Terms
+from nodewright.runtime.election.lease_options import LeaseOptions
 from nodewright.runtime.kube.errors import NoAnswer
-from nodewright.runtime.lease import Terms
-from nodewright.runtime.lease_options import LeaseOptions
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.cluster_wiring import for_each_cluster
 from tests.runtime.country import Country
 from tests.runtime.test_autoscaler import scaling_active, size
 from tests.runtime.test_many_clusters import MANY, config_maps, groups, kept, waits

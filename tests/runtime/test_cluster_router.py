@@ -27,13 +27,13 @@ from controllers.kernel.view import (
     View,
     Workload,
 )
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
-from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.reconciling.shell import Controller, Facts
+from nodewright.runtime.settings.options import ReconcilerOptions
+from nodewright.runtime.telemetry import metrics
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import MANAGEMENT_SITE, Site, WorkloadListener
+from nodewright.runtime.writes.executor import APITarget, Executor, ExecutorDeps
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime import cloud_scene

@@ -11,7 +11,7 @@ import pytest
 
 from controllers.cluster import endpoint as endpoint_plan
 from controllers.kernel.refs import CLUSTER, MACHINE, SECRET, Key, Ref
-from nodewright.runtime import endpoints
+from nodewright.runtime.hosts import endpoints
 from providers.base.registry import Registry
 from providers.openstack import registration
 from tests.providers.openstack.endpoint_scene import FLOATING_IP

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodewright.runtime.evictions import BURST, FIRST_REST, LONGEST_REST, RATE, EvictionPace
+from nodewright.runtime.writes.evictions import BURST, FIRST_REST, LONGEST_REST, RATE, EvictionPace
 
 
 def granted(pace: EvictionPace, pods: int, now: float) -> int:

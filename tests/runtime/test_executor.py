@@ -24,9 +24,9 @@ from controllers.kernel.actions import (
 from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.evictions import EvictionPace
-from nodewright.runtime.executor import APITarget, Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from nodewright.runtime.writes.evictions import EvictionPace
+from nodewright.runtime.writes.executor import APITarget, Executor, ExecutorDeps
 from providers.base.contract import HostIdentity, HostRequest
 from tests.builders.clock import NOW
 

@@ -10,10 +10,10 @@ import pytest
 from controllers.kernel.actions import CreateHost
 from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import HostNeed
-from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.kube.slots import Slots, working_for
-from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.queue import Lane, WorkQueue
+from nodewright.runtime.queues.fair_queue import FairQueue
+from nodewright.runtime.queues.queue import Lane, WorkQueue
+from nodewright.runtime.settings.options import ReconcilerOptions
 from providers.base.contract import HostIdentity, HostRequest, HostState
 from tests.runtime.cloud_scene import CONFIG, Scene, scene
 from tests.runtime.virtual_time import virtual_time

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from api.names import LEASE_FINDINGS_ANNOTATION
 from controllers.orphans.sweep import HostList, Orphan
-from nodewright.runtime.findings import MOST, MOST_TEXT, Finder, Findings, findings_of
+from nodewright.runtime.fleet.findings import MOST, MOST_TEXT, Finder, Findings, findings_of
 from providers.base.contract import Host, HostState, Quota
 from tests.builders import NOW, hostile
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from nodewright.runtime import garbage
+from nodewright.runtime.memory import garbage
 
 
 def test_python_begins_no_collection_of_old_objects_by_itself() -> None:

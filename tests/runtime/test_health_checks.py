@@ -11,7 +11,8 @@ from api.remediation import template_kind
 from controllers.kernel.conditions import find
 from controllers.kernel.refs import MACHINE, MACHINE_HEALTH_CHECK, NODE, Key, Kind, Obj, Ref, guessed_kind, uid_of
 from nodewright.apiserver.app.stats import WRITES
-from nodewright.runtime import metrics, wiring
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.telemetry import metrics
 from tests.runtime.stub_server import until
 from tests.runtime.town import Town
 

@@ -9,7 +9,7 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import CERTIFICATE_SIGNING_REQUEST, MACHINE, NAMESPACE, NODE, POD, Key, Obj, Ref
-from nodewright.runtime import wiring
+from nodewright.runtime.settings import wiring
 from tests.controllers.certificatesigningrequest.requests import RequestBuilder, client, dns, serving
 from tests.runtime.town import FAST, Town
 

@@ -13,7 +13,7 @@ from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from nodewright.runtime.kubelets import USER_AGENT, Kubelets
+from nodewright.runtime.simulated.kubelets import USER_AGENT, Kubelets
 from providers.base.contract import HostIdentity, HostRequest, NodeRegistration, Taint, Versions
 from providers.simulated.config import Cloud
 from providers.simulated.worlds import Worlds

@@ -15,15 +15,15 @@ from controllers.kernel.refs import LEASE, MACHINE, Key, Ref
 from nodewright import __version__
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
-from nodewright.runtime.claims import Holder
-from nodewright.runtime.findings import findings_of
+from nodewright.runtime.election.claims import Holder
+from nodewright.runtime.election.leadership import HeldElsewhereError, LeadershipLostError
+from nodewright.runtime.election.lease import Terms, spec_of
+from nodewright.runtime.election.lease_options import LeaseOptions
+from nodewright.runtime.election.process_identity import this_process
+from nodewright.runtime.fleet.findings import findings_of
 from nodewright.runtime.kube.errors import NotLeadingError
-from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError
-from nodewright.runtime.lease import Terms, spec_of
-from nodewright.runtime.lease_options import LeaseOptions
 from nodewright.runtime.manager import Manager, run_controllers
-from nodewright.runtime.process_identity import this_process
-from nodewright.runtime.wiring import claims_of, reconcilers
+from nodewright.runtime.settings.wiring import claims_of, reconcilers
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from tests.runtime.town import SECONDS, Town

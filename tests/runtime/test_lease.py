@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Terms, Wait, decide, released, spec_of
+from nodewright.runtime.election.lease import (
+    Acquire,
+    Candidate,
+    Lost,
+    Renew,
+    Seen,
+    Terms,
+    Wait,
+    decide,
+    released,
+    spec_of,
+)
 
 WALL = datetime(2026, 11, 21, 12, 0, 0, 250, tzinfo=UTC)
 ME = Candidate("me", Terms())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from nodewright.runtime import logs
+from nodewright.runtime.telemetry import logs
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----"
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzYSJ9abc.c2lnbmF0dXJl"

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from nodewright.runtime import loop_time
-from nodewright.runtime.loop_time import LoopTime, shared
+from nodewright.runtime.telemetry import loop_time
+from nodewright.runtime.telemetry.loop_time import LoopTime, shared
 
 _spent = [0.0]
 

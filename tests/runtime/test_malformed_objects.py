@@ -32,10 +32,10 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.waking import selects
 from controllers.kernel.workload import cluster_key_of, recorded_secret
-from nodewright.runtime import failing
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.store import Change, Store
+from nodewright.runtime.writes import failing
 from tests.builders import hostile
 from tests.builders.clock import NOW
 from tests.builders.objects import cluster, machine, machine_deployment, machine_set, node

@@ -17,10 +17,10 @@ from controllers.autoscaler.options import AutoscalerOptions, ClusterChoice
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.each_cluster import EachCluster
 from controllers.kernel.refs import CLUSTER, CONFIG_MAP, MACHINE, MACHINE_DEPLOYMENT, NODE, POD, Key, Ref, key_of
-from nodewright.runtime import wiring
-from nodewright.runtime.cluster_wiring import for_each_cluster
 from nodewright.runtime.manager import Manager
-from nodewright.runtime.plan_metrics import PLAN_METRICS
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.cluster_wiring import for_each_cluster
+from nodewright.runtime.telemetry.plan_metrics import PLAN_METRICS
 from tests.runtime.country import IMPATIENT, Country, Elsewhere
 from tests.runtime.replicas import pod_of, replica_set
 from tests.runtime.test_autoscaler import QUICK, group, reconciles, scaling_active, size

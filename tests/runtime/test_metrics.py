@@ -13,12 +13,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, NODE, Key, Kind
 from nodewright import __version__
-from nodewright.runtime import collectors, metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.lifetimes import Lifetimes
-from nodewright.runtime.plan_metrics import PLAN_METRICS
-from nodewright.runtime.queue import WorkQueue
+from nodewright.runtime.fleet import collectors
+from nodewright.runtime.fleet.lifetimes import Lifetimes
+from nodewright.runtime.queues.queue import WorkQueue
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.plan_metrics import PLAN_METRICS
 from tests.builders import hostile
 from tests.builders.clock import NOW, ago
 from tests.builders.objects import Builder, as_dict, machine, machine_deployment, machine_set, node

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from nodewright.runtime import native_heap
+from nodewright.runtime.memory import native_heap
 
 _SIZES = """
 import os, sys
 from pathlib import Path
-from nodewright.runtime.native_heap import give_large_blocks_back, trim
+from nodewright.runtime.memory.native_heap import give_large_blocks_back, trim
 
 def rss():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 2**20

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodewright.runtime import metrics
-from nodewright.runtime.collectors import _family
-from nodewright.runtime.observability import ObservabilityServer
+from nodewright.runtime.fleet.collectors import _family
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.observability import ObservabilityServer
 
 
 class Program:

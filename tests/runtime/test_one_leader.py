@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import Key, Kind, Obj, Ref
+from nodewright.runtime.election.leadership import LeaseLeadership
+from nodewright.runtime.election.lease import Terms
+from nodewright.runtime.election.lease_options import LeaseOptions
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.leadership import LeaseLeadership
-from nodewright.runtime.lease import Terms
-from nodewright.runtime.lease_options import LeaseOptions
 from tests.runtime.virtual_time import VirtualTimeLoop, now
 
 TERMS = Terms()

@@ -26,12 +26,13 @@ import pytest
 
 from controllers.certificatesigningrequest.reconciler import RECONCILER as REQUESTS
 from controllers.kernel.refs import Key, key_of
-from nodewright.runtime import failing, wiring
 from nodewright.runtime.cache.shape import MOST_ITEMS
 from nodewright.runtime.cache.store import Change
+from nodewright.runtime.fleet.lifetimes import Lifetimes
 from nodewright.runtime.kube.answers import event_of
 from nodewright.runtime.kube.errors import MalformedAnswerError
-from nodewright.runtime.lifetimes import Lifetimes
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.writes import failing
 from tests.builders import hostile
 from tests.builders.clock import NOW
 from tests.runtime.test_any_json import IDS, OBJECTS, Scene, reads
@@ -216,7 +217,7 @@ def test_configs_of_every_provider_load_no_module_once_the_controllers_have_begu
 import sys
 from api import yamltext
 from nodewright.runtime.manager import Manager
-from nodewright.runtime import wiring
+from nodewright.runtime.settings import wiring
 from providers.base.registry import Registry
 wiring.reconcilers()
 registry = Registry.installed()

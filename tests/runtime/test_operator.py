@@ -110,7 +110,7 @@ STUCK = """
 import asyncio
 from nodewright.runtime import operator
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.settings.options import RunOptions
 
 async def controllers(*_, stop, **__):
     print("working", flush=True)

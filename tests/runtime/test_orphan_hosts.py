@@ -11,7 +11,7 @@ from api.names import LEASE_FINDINGS_ANNOTATION
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET, NAMESPACE
 from controllers.orphans.sweep import HostList
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.findings import Finder, findings_of, since_of
+from nodewright.runtime.fleet.findings import Finder, findings_of, since_of
 from nodewright.runtime.hosts.sweeper import Sweeper
 from tests.builders import machine, machine_set
 from tests.runtime.cloud_scene import CONFIG, Scene, create, scene, until

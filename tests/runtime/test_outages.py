@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodewright.runtime.outages import Outages
+from nodewright.runtime.telemetry.outages import Outages
 
 AWAY = {kind: f"watch of {kind}: Cannot connect" for kind in ("pods", "nodes", "machines")}
 

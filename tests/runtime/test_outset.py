@@ -9,8 +9,8 @@ import structlog
 from structlog.testing import LogCapture
 
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Ref
-from nodewright.runtime import outset
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.fleet import outset
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from providers.simulated.worlds import Worlds

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from nodewright.runtime.observability import ObservabilityServer
-from nodewright.runtime.patience import PatientRunner
+from nodewright.runtime.telemetry.observability import ObservabilityServer
+from nodewright.runtime.telemetry.patience import PatientRunner
 
 GIVE_UP = 60.0
 """Seconds after which a test fails; nothing waits for them."""
@@ -163,7 +163,7 @@ async def test_the_time_of_a_request_behind_a_slow_one_begins_after_that(scene: 
 
 
 async def test_the_listeners_of_metrics_and_health_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nodewright.runtime.patience.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("nodewright.runtime.telemetry.patience.HEAD_SECONDS", 0.2)
 
     class Nothing:
         def readiness(self) -> dict[str, str]:

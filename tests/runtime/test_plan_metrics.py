@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controllers.kernel.plan import Metric, Sample
-from nodewright.runtime.plan_metrics import Metrics, Source
+from nodewright.runtime.telemetry.plan_metrics import Metrics, Source
 
 NODES = Metric("a_nodes", "Nodes.", ("state",))
 ADDED = Metric("a_added_total", "Nodes added.", (), total=True)

@@ -14,10 +14,10 @@ from controllers.kernel.refs import Key, Kind, Ref
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.options import StartRefusedError
 from nodewright.runtime.preflight import Preflight, missing_fields
-from nodewright.runtime.rights import WRITES
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.options import StartRefusedError
+from nodewright.runtime.settings.rights import WRITES
+from nodewright.runtime.settings.wiring import reconcilers
 from tests.deploy.rights import granted
 from tests.docs.pages import ROOT
 from tests.runtime.town import SECONDS, Town

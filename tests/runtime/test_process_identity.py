@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from nodewright.runtime.process_identity import is_gone, this_process
+from nodewright.runtime.election.process_identity import is_gone, this_process
 
 _SAYS = """
 import json, sys
-from nodewright.runtime.process_identity import this_process
+from nodewright.runtime.election.process_identity import this_process
 print(json.dumps(this_process()), flush=True)
 sys.stdin.read()
 """

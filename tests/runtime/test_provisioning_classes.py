@@ -9,7 +9,7 @@ import pytest
 
 from controllers.provisioningrequest.classes import ENTRY_POINTS, AtomicScaleUp, NotFound, Trial, Verdict
 from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
-from nodewright.runtime import provisioning
+from nodewright.runtime.settings import provisioning
 
 
 class Queued:

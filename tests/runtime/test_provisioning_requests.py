@@ -27,7 +27,7 @@ from controllers.kernel.refs import (
 )
 from controllers.provisioningrequest.options import Limits, ProvisioningOptions
 from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
-from nodewright.runtime import wiring
+from nodewright.runtime.settings import wiring
 from tests.runtime.test_autoscaler import group, size
 from tests.runtime.town import Town
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodewright.runtime.queue import Backoff, Lane, QueueClosedError, WorkQueue
+from nodewright.runtime.queues.queue import Backoff, Lane, QueueClosedError, WorkQueue
 from tests.examples import usually
 from tests.runtime.virtual_time import now, virtual_time
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from api.names import LEASE_FINDINGS_ANNOTATION
-from nodewright.runtime.findings import MOST, Finder, Usage, findings_of
+from nodewright.runtime.fleet.findings import MOST, Finder, Usage, findings_of
 from nodewright.runtime.hosts.quotas import GOOD_FOR
 from providers.base.contract import Quota
 from providers.base.errors import ErrorClass

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodewright.runtime.kube.slots import Slots, working_for
-from nodewright.runtime.queue import Lane, WorkQueue
+from nodewright.runtime.queues.queue import Lane, WorkQueue
 from tests.runtime.virtual_time import virtual_time
 
 SEEDS = st.integers(0, 2**32)

@@ -23,7 +23,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import StaticToken
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from nodewright.runtime.manager import run_controllers
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from tests.docs.pages import ROOT, blocks
 from tests.realplane import REAL, require
 from tests.runtime.town import FAST, Town

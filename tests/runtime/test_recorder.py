@@ -11,11 +11,11 @@ import pytest
 
 from controllers.kernel.actions import Event
 from controllers.kernel.refs import MACHINE, NODE, Key, Kind, Obj, Ref
-from nodewright.runtime import recorder as module
-from nodewright.runtime.correlator import BURST, MOST_SIMILAR, REFILL_SECONDS, SIMILAR_WITHIN
 from nodewright.runtime.kube.errors import ApiError, InvalidRequestError, NoAnswer
 from nodewright.runtime.kube.requests import encoded
-from nodewright.runtime.recorder import EventRecorder
+from nodewright.runtime.writes import recorder as module
+from nodewright.runtime.writes.correlator import BURST, MOST_SIMILAR, REFILL_SECONDS, SIMILAR_WITHIN
+from nodewright.runtime.writes.recorder import EventRecorder
 from tests.builders.clock import NOW
 from tests.runtime.virtual_time import virtual_time
 

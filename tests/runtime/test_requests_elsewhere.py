@@ -19,9 +19,9 @@ from controllers.kernel.conditions import find
 from controllers.kernel.refs import EVENT, NODE, PROVISIONING_REQUEST, Key, Kind
 from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from nodewright.crds import load_crds
-from nodewright.runtime import wiring
-from nodewright.runtime.cluster_wiring import for_each_cluster
 from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.cluster_wiring import for_each_cluster
 from tests.runtime.country import IMPATIENT, Country, Elsewhere
 from tests.runtime.test_autoscaler import group, size
 from tests.runtime.test_many_clusters import waits

@@ -9,9 +9,9 @@ from api import names
 from controllers.kernel.refs import EVENT, MACHINE, MACHINE_SET, NODE, Key, Ref, key_of
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
-from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import ApiError
 from nodewright.runtime.manager import Manager, run_controllers
+from nodewright.runtime.telemetry import metrics
 from tests.builders.objects import machine
 from tests.runtime.town import SECONDS, Town
 

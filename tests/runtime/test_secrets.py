@@ -15,8 +15,8 @@ from prometheus_client import generate_latest
 
 from api.secrets import is_secret_name, secret_values, without_secrets
 from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, NODE, SECRET, Key, Ref
-from nodewright.runtime import logs, metrics
 from nodewright.runtime.kube.connection import StaticToken
+from nodewright.runtime.telemetry import logs, metrics
 from providers.base.contract import ConfigKind, Host, HostRequest, Registration, UpdateAnswer, Updated
 from providers.base.errors import ErrorClass, ProviderError
 from providers.base.registry import Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nodewright.runtime.wiring import on_request
+from nodewright.runtime.settings.wiring import on_request
 from tests.controllers.provisioningrequest.office import Office
 
 

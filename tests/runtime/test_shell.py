@@ -14,12 +14,12 @@ from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import MACHINE, MACHINE_SET, NODE, Key, Kind, Obj, Ref, key_of, ref_of, uid_of
 from controllers.kernel.view import HostAbsent, HostNeed, HostPresent, HostReads, HostUnknown, View
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import ExecutorDeps
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
-from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.queue import Lane
-from nodewright.runtime.shell import Controller, Facts
+from nodewright.runtime.queues.queue import Lane
+from nodewright.runtime.reconciling.shell import Controller, Facts
+from nodewright.runtime.settings.options import ReconcilerOptions
+from nodewright.runtime.writes.executor import ExecutorDeps
 from providers.base.contract import HostIdentity, HostRequest
 from providers.base.errors import ErrorClass
 from tests.builders.clock import NOW

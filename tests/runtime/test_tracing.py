@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from controllers.kernel.refs import MACHINE
-from nodewright.runtime import logs, tracing
+from nodewright.runtime.telemetry import logs, tracing
 from providers.base.errors import ErrorClass, ProviderError
 from tests.runtime.town import Town
 
@@ -93,7 +93,7 @@ def test_log_lines_name_the_open_span(spans: InMemorySpanExporter) -> None:
 def test_nothing_is_imported_and_nothing_made_without_it() -> None:
     code = (
         "import sys\n"
-        "import nodewright.runtime.shell, nodewright.runtime.hosts.scope\n"
+        "import nodewright.runtime.reconciling.shell, nodewright.runtime.hosts.scope\n"
         "from nodewright.runtime import tracing\n"
         "with tracing.span('x', {}) as span: span.set_attribute('a', 'b')\n"
         "assert tracing.ids() == {}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from nodewright.runtime import metrics
 from nodewright.runtime.hosts.unused import KEPT, KEPT_WITH_HOSTS
+from nodewright.runtime.telemetry import metrics
 from providers.base.contract import Host, HostState
 from providers.base.errors import ErrorClass
 from tests.runtime.cloud_scene import CONFIG, FakeCloud, Scene, create, error, scene, until

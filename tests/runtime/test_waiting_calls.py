@@ -13,9 +13,9 @@ from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import MACHINE_SET, Key
 from controllers.kernel.view import HostNeed, HostPresent, HostReads, HostUnknown
 from controllers.orphans.sweep import Orphan
-from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.scope import Scope
+from nodewright.runtime.queues.fair_queue import FairQueue
 from providers.base.contract import Host, HostState, Updated
 from providers.base.errors import ErrorClass
 from tests.builders.objects import machine_set

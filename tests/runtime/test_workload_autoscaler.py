@@ -15,8 +15,8 @@ import yaml
 from api import names
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.refs import CONFIG_MAP, EVENT, MACHINE, NODE, POD, Key, Ref, key_of
-from nodewright.runtime import wiring
 from nodewright.runtime.kube.client import ClientLimits
+from nodewright.runtime.settings import wiring
 from tests.runtime.country import IMPATIENT, Country, Elsewhere
 from tests.runtime.replicas import pod_of, replica_set
 from tests.runtime.test_autoscaler import (

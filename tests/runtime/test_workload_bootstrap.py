@@ -14,7 +14,7 @@ from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, SECRET, Key, Ref, key_of, labels_of, uid_of
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
 from tests.runtime.country import Country, Elsewhere
 from tests.runtime.town import Town
 

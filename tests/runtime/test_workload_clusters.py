@@ -19,11 +19,11 @@ from controllers.kernel.conditions import find
 from controllers.kernel.refs import CLUSTER, EVENT, MACHINE, MACHINE_SET, NODE, POD, SECRET, Key, Kind, Obj, Ref, key_of
 from nodewright.apiserver.app.faults import Match
 from nodewright.apiserver.values import ApiError as ServerError
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.manager import Manager
-from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.shell import Controller
+from nodewright.runtime.reconciling.shell import Controller
+from nodewright.runtime.settings.options import ReconcilerOptions
+from nodewright.runtime.telemetry import metrics
 from tests.runtime.country import Country, Elsewhere
 from tests.runtime.town import SECONDS, Town
 

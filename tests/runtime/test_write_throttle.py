@@ -9,7 +9,7 @@ import pytest
 
 from controllers.kernel.actions import Action, Delete, Event, Patch, Scale
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key, Ref
-from nodewright.runtime.write_throttle import CEILING, FREE, PAUSE, WINDOW, WriteThrottle, content_of
+from nodewright.runtime.writes.write_throttle import CEILING, FREE, PAUSE, WINDOW, WriteThrottle, content_of
 
 SET = Ref(MACHINE_SET, Key("default", "pool"), "u1")
 

@@ -14,7 +14,7 @@ from nodewright.runtime.cache.reflector import ReflectorOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.manager import Manager, run_controllers
-from nodewright.runtime.options import RunOptions
+from nodewright.runtime.settings.options import RunOptions
 from providers.base.registry import Registry
 from providers.simulated.provider import registration_for
 from providers.simulated.worlds import Worlds

@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, MACHINE_DEPLOYMENT, Key
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from providers.base.contract import HostState

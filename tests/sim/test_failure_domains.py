@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, MACHINE_SET
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from providers.simulated.config import Cloud

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults
 from nodewright.sim.engine import Engine, Scenario
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controllers.kernel.refs import CLUSTER, MACHINE_DEPLOYMENT, NODE
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 

@@ -17,7 +17,7 @@ from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, POD_DISRUPTION_BUDGET, Key, is_deleting
 from controllers.machine.reconciler import RECONCILER
 from nodewright.crds import load_crds
-from nodewright.runtime.wiring import reconcilers
+from nodewright.runtime.settings.wiring import reconcilers
 from nodewright.sim import faults, users
 from nodewright.sim.engine import Engine, Scenario
 from nodewright.sim.invariants import Bounds

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from nodewright.apiserver.app.config import Limits
-from nodewright.runtime.patience import PatientServer, quiet_logger
+from nodewright.runtime.telemetry.patience import PatientServer, quiet_logger
 
 _SPARE_DESCRIPTORS = 128
 """File descriptors that connections leave to the rest of the process: the journal, logs, the controllers' clients."""

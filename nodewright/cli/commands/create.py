@@ -105,7 +105,7 @@ def cluster(  # noqa: PLR0913  (one parameter per option)
     from nodewright.cli.creation.creating import Order  # noqa: PLC0415
     from nodewright.cli.creation.declared import declared  # noqa: PLC0415
     from nodewright.cli.creation.objects import objects_in  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     controllers = _controllers(inside.image, inside.components, keep=keep, brought=inside.brings_controllers)
     configure(level=log_level.value)

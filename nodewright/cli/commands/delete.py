@@ -69,7 +69,7 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
     Objects that were moved into the cluster come back first. What can't be removed is named with the reason.
     """
     from controllers.kernel.refs import Key  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     configure(level=log_level.value)
     folder = data_dir.absolute()

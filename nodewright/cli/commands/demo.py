@@ -36,7 +36,7 @@ def command(
     ] = None,
     log_level: LogLevel = Verbosity.ERROR,
 ) -> None:
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     configure(level=log_level.value)
     asyncio.run(_show(data_dir.absolute(), sys.stdout.isatty() if keep is None else keep))

@@ -112,8 +112,8 @@ async def foresee(ask: Inputs) -> list[Prospect]:
     from nodewright.cli.dryrun.foresee import DryRun  # noqa: PLC0415
     from nodewright.cli.dryrun.in_memory import InMemoryCluster  # noqa: PLC0415
     from nodewright.runtime.cache.cache import Cache  # noqa: PLC0415
-    from nodewright.runtime.wiring import kinds_of, on_request  # noqa: PLC0415
-    from nodewright.runtime.wiring import reconcilers as every_reconciler  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import kinds_of, on_request  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import reconcilers as every_reconciler  # noqa: PLC0415
 
     reconcilers = (on_request()["controlplane"](), *every_reconciler())
     kinds = kinds_of(reconcilers)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from controllers.kernel.joining import Limits
     from controllers.kernel.node_policy import NodePolicy
     from nodewright.runtime.kube.connection import Connection
-    from nodewright.runtime.options import RunOptions
+    from nodewright.runtime.settings.options import RunOptions
 
 HELP = """Run the controllers against a cluster, until SIGTERM or Ctrl-C.
 
@@ -44,7 +44,7 @@ _CLOUD_SECONDS = 30.0
 
 
 class Orphans(StrEnum):
-    """As ``nodewright.runtime.options.OrphanHosts``, which costs an import of the runtime."""
+    """As ``nodewright.runtime.settings.options.OrphanHosts``, which costs an import of the runtime."""
 
     OFF = "off"
     REPORT = "report"
@@ -197,8 +197,8 @@ def command(  # noqa: PLR0913  (one parameter per group of options)
     ] = False,
     autoscaler: Flags,
 ) -> None:
-    from nodewright.runtime import tracing  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry import tracing  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     choice = elect.election()
     work = _work(where, own_node, hosts, partial(_controllers, autoscaler, trusted))
@@ -255,7 +255,7 @@ def _mark(text: str) -> None:
 
 
 def _start_traces() -> None:
-    from nodewright.runtime import tracing  # noqa: PLC0415
+    from nodewright.runtime.telemetry import tracing  # noqa: PLC0415
 
     try:
         tracing.start()
@@ -278,7 +278,7 @@ def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaita
     """For a process that has just begun to lead: the leader before may need a moment to end."""
     taken = False
 
-    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
+    from nodewright.runtime.settings.options import StartRefusedError  # noqa: PLC0415
 
     async def take_over() -> None:
         nonlocal taken
@@ -301,9 +301,9 @@ def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaita
 
 def _options(connection: Connection, how: _How) -> RunOptions:
     from nodewright.runtime.hosts.options import HostOptions  # noqa: PLC0415
-    from nodewright.runtime.options import OrphanHosts, RunOptions  # noqa: PLC0415
     from nodewright.runtime.preflight import Preflight  # noqa: PLC0415
-    from nodewright.runtime.wiring import reached_at, with_node_policy  # noqa: PLC0415
+    from nodewright.runtime.settings.options import OrphanHosts, RunOptions  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import reached_at, with_node_policy  # noqa: PLC0415
 
     standing_by = asyncio.Event()
 
@@ -354,9 +354,9 @@ async def _run(target: Target, how: _How) -> None:
 
     # kopf takes seconds to import on a slow machine: what can be said or refused before has been by now.
     from nodewright.cli.longevity import settle_in  # noqa: PLC0415
-    from nodewright.runtime.leadership import HeldElsewhereError, LeadershipLostError  # noqa: PLC0415
+    from nodewright.runtime.election.leadership import HeldElsewhereError, LeadershipLostError  # noqa: PLC0415
     from nodewright.runtime.operator import operate  # noqa: PLC0415
-    from nodewright.runtime.options import StartRefusedError  # noqa: PLC0415
+    from nodewright.runtime.settings.options import StartRefusedError  # noqa: PLC0415
 
     try:
         with plain_errors():

@@ -46,7 +46,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     log_format: LogFormat = Format.AUTO,
 ) -> None:
     from nodewright.cli.web.listening import Asked  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     configure(json=log_format.json, level=log_level.value)
     asked = Asked(listen, port, cert_file, key_file, frozenset(allow_hosts or ()))

@@ -145,7 +145,7 @@ def command(  # noqa: PLR0913  (one parameter per group of options)
         trusted.take_effect()
         nodes = node_policy.policy()
     with starting():
-        from nodewright.runtime.logs import configure, configure_late  # noqa: PLC0415
+        from nodewright.runtime.telemetry.logs import configure, configure_late  # noqa: PLC0415
 
         (configure_late if plane.no_controllers else configure)(json=log_format.json, level=log_level.value)
         web = plane.web_port if plane.web and not plane.no_controllers else None

@@ -49,7 +49,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
 ) -> None:
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     certificate = _certificate(cert_file, key_file)
     configure(json=log_format.json, level=log_level.value)
@@ -58,7 +58,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 def _certificate(cert_file: Path, key_file: Path) -> ServedCertificate:
     from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
-    from nodewright.runtime.metrics import WEBHOOK_CERTIFICATE_EXPIRY  # noqa: PLC0415
+    from nodewright.runtime.telemetry.metrics import WEBHOOK_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
     try:
         return ServedCertificate(cert_file, key_file, WEBHOOK_CERTIFICATE_EXPIRY)
@@ -68,8 +68,8 @@ def _certificate(cert_file: Path, key_file: Path) -> ServedCertificate:
 
 async def _serve(certificate: ServedCertificate, how: _How) -> None:
     from nodewright.gateways.admission.server import AdmissionServer, Where  # noqa: PLC0415
-    from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.runtime.telemetry.observability import ObservabilityServer  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

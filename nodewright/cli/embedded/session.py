@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
-    from nodewright.runtime.lease_options import LeaseOptions
-    from nodewright.runtime.options import Reconcilers
+    from nodewright.runtime.election.lease_options import LeaseOptions
+    from nodewright.runtime.settings.options import Reconcilers
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -86,9 +86,9 @@ class Session:
     async def control(self, ready: asyncio.Event) -> None:
         """All controllers and the simulated kubelets, until ``stop``."""
         # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
-        from nodewright.runtime.leadership import LeadershipLostError  # noqa: PLC0415
+        from nodewright.runtime.election.leadership import LeadershipLostError  # noqa: PLC0415
         from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
-        from nodewright.runtime.options import RunOptions  # noqa: PLC0415
+        from nodewright.runtime.settings.options import RunOptions  # noqa: PLC0415
 
         def stand_by(why: str) -> None:
             """The plane serves all the same."""
@@ -149,14 +149,14 @@ class Session:
 
 def _reconcilers_of(desired: SessionOptions) -> Reconcilers:
     """The controllers that ``desired`` asks for."""
-    from nodewright.runtime import wiring  # noqa: PLC0415
+    from nodewright.runtime.settings import wiring  # noqa: PLC0415
 
     reconcilers = _unconfined(desired)
     return reconcilers if desired.nodes is None else wiring.with_node_policy(reconcilers, desired.nodes)
 
 
 def _unconfined(desired: SessionOptions) -> Reconcilers:
-    from nodewright.runtime import wiring  # noqa: PLC0415
+    from nodewright.runtime.settings import wiring  # noqa: PLC0415
 
     scaling, provisioning = desired.autoscaler, desired.provisioning
     usual = wiring.reconcilers(template_kinds=desired.trust.template_kinds())
@@ -168,7 +168,7 @@ def _unconfined(desired: SessionOptions) -> Reconcilers:
         wanted += ["autoscaler", *(["provisioningrequest"] if scaling.provisioning_requests else [])]
     named = tuple(more[name]() for name in wanted)
     if scaling is not None and scaling.clusters is not None:
-        from nodewright.runtime.cluster_wiring import for_each_cluster  # noqa: PLC0415
+        from nodewright.runtime.settings.cluster_wiring import for_each_cluster  # noqa: PLC0415
 
         named = tuple(for_each_cluster(named))
     return (*usual, *named)
@@ -185,10 +185,10 @@ def _lease(desired: SessionOptions, reconcilers: Reconcilers, stand_by: Callable
     """
     from api.names import SYSTEM_NAMESPACE  # noqa: PLC0415
     from nodewright.cli.election import LEASE_NAME  # noqa: PLC0415
-    from nodewright.runtime import wiring  # noqa: PLC0415
-    from nodewright.runtime.leadership import new_identity  # noqa: PLC0415
-    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
-    from nodewright.runtime.process_identity import is_gone  # noqa: PLC0415
+    from nodewright.runtime.election.leadership import new_identity  # noqa: PLC0415
+    from nodewright.runtime.election.lease_options import LeaseOptions  # noqa: PLC0415
+    from nodewright.runtime.election.process_identity import is_gone  # noqa: PLC0415
+    from nodewright.runtime.settings import wiring  # noqa: PLC0415
 
     return LeaseOptions(
         LEASE_NAME,

@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913  (one parameter per option or group of them)
     log_level: LogLevel = Verbosity.INFO,
     log_format: LogFormat = Format.AUTO,
 ) -> None:
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     instances = _instances(pools or [], stopped, state_file)
     configure(json=log_format.json, level=log_level.value)

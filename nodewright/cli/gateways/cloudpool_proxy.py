@@ -23,8 +23,8 @@ from nodewright.cli.screen import say
 if TYPE_CHECKING:
     from nodewright.gateways.cloudpool.config import ProxyConfig
     from nodewright.gateways.cloudpool.proxy import ProxyOptions
+    from nodewright.runtime.election.leadership import Leadership
     from nodewright.runtime.kube.connection import Connection
-    from nodewright.runtime.leadership import Leadership
 
 HELP = """Stand in front of a cloudpool: what would take machines away is done by its rules, with drained Nodes.
 
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913  (one parameter per group of options)
 ) -> None:
     from nodewright import __version__  # noqa: PLC0415
     from nodewright.gateways.cloudpool.config import ConfigError, load  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     if version:
         say(f"Version: {__version__}")
@@ -177,11 +177,11 @@ async def _leadership(
 ) -> Leadership:
     """``decided`` is set once it is known that another process works."""
     from controllers.kernel.digest import digest  # noqa: PLC0415
-    from nodewright.runtime.claims import Claim  # noqa: PLC0415
+    from nodewright.runtime.election.claims import Claim  # noqa: PLC0415
+    from nodewright.runtime.election.leadership import LeaseLeadership  # noqa: PLC0415
+    from nodewright.runtime.election.lease_options import LeaseOptions  # noqa: PLC0415
     from nodewright.runtime.kube.client import KubeClient  # noqa: PLC0415
-    from nodewright.runtime.leadership import LeaseLeadership  # noqa: PLC0415
-    from nodewright.runtime.lease_options import LeaseOptions  # noqa: PLC0415
-    from nodewright.runtime.options import utc_now  # noqa: PLC0415
+    from nodewright.runtime.settings.options import utc_now  # noqa: PLC0415
 
     def say(why: str) -> None:
         decided.set()

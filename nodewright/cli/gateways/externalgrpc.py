@@ -149,7 +149,7 @@ def serve(  # noqa: PLR0913  (one parameter per group of options)
     must_be_free(serving.metrics_listen, {"--metrics-port": serving.metrics_port})
     from nodewright.gateways.externalgrpc.core_log import redirected  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.loop import new_event_loop  # noqa: PLC0415
-    from nodewright.runtime.logs import configure  # noqa: PLC0415
+    from nodewright.runtime.telemetry.logs import configure  # noqa: PLC0415
 
     with redirected() if how.tls.given else nullcontext():
         configure(json=log_format.json, level=log_level.value)
@@ -229,8 +229,8 @@ async def _serve(target: Target, how: _How) -> None:
 async def _run(connection: Connection, options: GatewayOptions, how: _How) -> None:
     from nodewright.gateways.externalgrpc.gateway import Gateway  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.memory import keep_settled  # noqa: PLC0415
-    from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.runtime.telemetry.observability import ObservabilityServer  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

@@ -73,7 +73,7 @@ class ListenerFlags:
         self._check_listening()
         from nodewright.gateways.admission.certificate import CertificateError, ServedCertificate  # noqa: PLC0415
         from nodewright.gateways.cloudpool.listener import ListenerError, ListenerOptions, read_users  # noqa: PLC0415
-        from nodewright.runtime.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
+        from nodewright.runtime.telemetry.metrics import CLOUDPOOL_CERTIFICATE_EXPIRY  # noqa: PLC0415
 
         if (self.cert_file is None) != (self.key_file is None):
             raise CliError("--tls-cert-file and --tls-private-key-file belong together", code=USAGE)
@@ -117,8 +117,8 @@ async def serve(
 ) -> None:
     """Start a gateway (it has ``url``, ``readiness`` and ``families``), and keep it until SIGTERM or ``lost``."""
     from nodewright.gateways.cloudpool.listener import ListenerError  # noqa: PLC0415
-    from nodewright.runtime.observability import ObservabilityServer  # noqa: PLC0415
     from nodewright.runtime.signals import stop_on_signals  # noqa: PLC0415
+    from nodewright.runtime.telemetry.observability import ObservabilityServer  # noqa: PLC0415
 
     stop = asyncio.Event()
     stop_on_signals(stop)

@@ -17,8 +17,8 @@ MOST_PODS, MOST_GROUPS = 100, 50
 async def plan(source: Source, manifests: str) -> Any:
     """What would happen if ``manifests`` were applied; "": what happens next anyway. Raises AskError, KubeError."""
     from nodewright.cli.cluster.snapshot import read_cluster  # noqa: PLC0415
-    from nodewright.runtime.wiring import kinds_of, on_request  # noqa: PLC0415
-    from nodewright.runtime.wiring import reconcilers as every_reconciler  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import kinds_of, on_request  # noqa: PLC0415
+    from nodewright.runtime.settings.wiring import reconcilers as every_reconciler  # noqa: PLC0415
 
     objects = await asyncio.to_thread(_checked, manifests)
     reconcilers = (on_request()["controlplane"](), *every_reconciler())

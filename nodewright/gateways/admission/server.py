@@ -15,11 +15,11 @@ from aiohttp import web
 
 from nodewright.gateways.admission.certificate import ServedCertificate
 from nodewright.gateways.admission.review import BadReviewError, kind_of, review_text
-from nodewright.runtime import metrics
-from nodewright.runtime.logs import about
-from nodewright.runtime.observability import Checks, add_health
-from nodewright.runtime.options import utc_now
-from nodewright.runtime.patience import PatientRunner
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.logs import about
+from nodewright.runtime.telemetry.observability import Checks, add_health
+from nodewright.runtime.telemetry.patience import PatientRunner
 from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.webhook")

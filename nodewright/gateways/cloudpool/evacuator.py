@@ -29,10 +29,10 @@ from controllers.kernel.plan import Plan, steps
 from controllers.kernel.refs import NODE, Key, Obj, uid_of
 from nodewright.gateways.cloudpool.backend import Backend, BackendError
 from nodewright.gateways.cloudpool.watching import Watching
-from nodewright.runtime import metrics
-from nodewright.runtime.evictions import EvictionPace
-from nodewright.runtime.executor import Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.writes.evictions import EvictionPace
+from nodewright.runtime.writes.executor import Executor, ExecutorDeps
 
 _log = structlog.get_logger("nodewright.cloudpool")
 

@@ -22,8 +22,8 @@ from nodewright.gateways.callers import READING_METHODS, HostRule, refusal
 from nodewright.gateways.cloudpool import basic_auth
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.targets import Target, TargetError, normal_form
-from nodewright.runtime import metrics
-from nodewright.runtime.patience import PatientRunner
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.patience import PatientRunner
 
 _log = structlog.get_logger("nodewright.cloudpool")
 _audit = structlog.get_logger("nodewright.cloudpool.audit")

@@ -19,8 +19,8 @@ from controllers.kernel.refs import Key, Kind
 from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.gateways.stale import reread
-from nodewright.runtime.executor import Executor, ExecutorDeps
 from nodewright.runtime.kube.errors import KubeError
+from nodewright.runtime.writes.executor import Executor, ExecutorDeps
 
 _log = structlog.get_logger("nodewright.cloudpool")
 

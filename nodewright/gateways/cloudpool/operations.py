@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 MOST_WAITING = 1000
 

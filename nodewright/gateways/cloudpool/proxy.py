@@ -22,10 +22,10 @@ from nodewright.gateways.cloudpool.operations import OperationError, Operations
 from nodewright.gateways.cloudpool.scaler import READS, Scaler, ScalerOptions
 from nodewright.gateways.cloudpool.targets import bypasses
 from nodewright.gateways.cloudpool.watching import Watching
+from nodewright.runtime.election.leadership import AlwaysLeader, HeldElsewhereError, Leadership
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.leadership import AlwaysLeader, HeldElsewhereError, Leadership
-from nodewright.runtime.observability import Checks
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.telemetry.observability import Checks
 
 OWN = "/.nodewright"
 """Below this the proxy itself answers; cloudpools have nothing there."""

@@ -25,8 +25,8 @@ from controllers.kernel.refs import (
 from nodewright.gateways.cloudpool.backend import BackendError
 from nodewright.gateways.cloudpool.evacuator import EvacuationError, Evacuator, GoesOn
 from nodewright.gateways.cloudpool.operations import OperationError, Operations
-from nodewright.runtime import metrics
 from nodewright.runtime.kube.errors import KubeError
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.cloudpool")
 

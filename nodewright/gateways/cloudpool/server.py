@@ -38,8 +38,8 @@ from nodewright.gateways.cloudpool.operations import OperationError
 from nodewright.gateways.cloudpool.watching import Watching
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import KubeError
-from nodewright.runtime.observability import Checks
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.telemetry.observability import Checks
 
 _log = structlog.get_logger("nodewright.cloudpool")
 

@@ -15,7 +15,7 @@ from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import NoAnswer
-from nodewright.runtime.observability import Checks
+from nodewright.runtime.telemetry.observability import Checks
 
 
 class Watching:

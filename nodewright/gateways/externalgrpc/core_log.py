@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 import structlog
 
 from nodewright.gateways.externalgrpc.core_lines import CALLER_LEFT, REASONS, CoreLines, Foreign, Found, Logged, Refused
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 _SETTINGS = ("GRPC_TRACE", "GRPC_VERBOSITY")

@@ -16,17 +16,17 @@ from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads
 from nodewright.gateways.externalgrpc.scaler import NAME, Scaler
 from nodewright.gateways.externalgrpc.server import GrpcServer, ServerOptions
-from nodewright.runtime import collectors
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.reflector import Reflector, ReflectorOptions
+from nodewright.runtime.fleet import collectors
 from nodewright.runtime.hosts.credentials import secrets_by
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.objects import objects_by
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.observability import Checks
-from nodewright.runtime.options import utc_now
-from nodewright.runtime.recorder import EventRecorder
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.telemetry.observability import Checks
+from nodewright.runtime.writes.recorder import EventRecorder
 from providers.base.registry import Registry
 
 _log = structlog.get_logger("nodewright.externalgrpc")

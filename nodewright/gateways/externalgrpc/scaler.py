@@ -16,11 +16,11 @@ from controllers.kernel.refs import MACHINE, Key, Obj
 from nodewright.gateways.externalgrpc.fleet import Fleet
 from nodewright.gateways.stale import reread
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import KubeError
-from nodewright.runtime.options import utc_now
-from nodewright.runtime.recorder import EventRecorder
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.writes.executor import Execution, Executor, ExecutorDeps
+from nodewright.runtime.writes.recorder import EventRecorder
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 

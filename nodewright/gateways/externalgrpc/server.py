@@ -19,7 +19,7 @@ from nodewright.gateways.externalgrpc.changes import Changes, audit
 from nodewright.gateways.externalgrpc.reads import CallError, Reads
 from nodewright.gateways.externalgrpc.tls import ServerTls
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 

@@ -15,7 +15,7 @@ import grpc
 import structlog
 
 from nodewright.gateways.externalgrpc import TLS_1_3_ONLY
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.externalgrpc")
 

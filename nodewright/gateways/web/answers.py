@@ -30,7 +30,7 @@ from nodewright.reports.timeline.showing import as_value as entry_value
 from nodewright.reports.tree.builder import DisplayOptions, grow
 from nodewright.reports.tree.serving import not_known, served_in
 from nodewright.reports.tree.values import branch_value
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 MOST_EVENTS = 500
 PAGE_OF_GROUPS = 500

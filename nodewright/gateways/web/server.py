@@ -19,7 +19,7 @@ from nodewright.gateways.web.access import Access, LoginError, Opener, Viewer
 from nodewright.gateways.web.answers import ANSWERS, AskError
 from nodewright.gateways.web.source import Source
 from nodewright.runtime.kube.errors import KubeError
-from nodewright.runtime.patience import PatientRunner
+from nodewright.runtime.telemetry.patience import PatientRunner
 
 _log = structlog.get_logger("nodewright.web")
 COOKIE = "nodewright-view"

@@ -1,4 +1,4 @@
-"""What working processes have found and no object shows (``nodewright.runtime.findings``), as lines of the fleet."""
+"""What processes have found and no object shows (``nodewright.runtime.fleet.findings``), as lines of the fleet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from controllers.kernel.wording import counted
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.serving import Serving
-from nodewright.runtime.findings import since_of
+from nodewright.runtime.fleet.findings import since_of
 
 _PAUSED_STEP: Final = "See whether the provider's API is up and its credentials are current; calls go on by themselves."
 _LEFT_STEP: Final = (

@@ -20,7 +20,7 @@ from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.advice import advice_for
 from nodewright.reports.tree.health import conditions_of
 from nodewright.reports.tree.serving import Ended, Serving, created_of
-from nodewright.runtime.claims import overlap
+from nodewright.runtime.election.claims import overlap
 
 HELD: Final = frozenset(
     str(reason)

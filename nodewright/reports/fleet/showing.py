@@ -12,7 +12,7 @@ from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.fleet.summary import Fleet
 from nodewright.reports.tree.drawing import age
 from nodewright.reports.tree.runbooks import runbook_for, with_runbook
-from nodewright.runtime.findings import Usage
+from nodewright.runtime.fleet.findings import Usage
 
 if TYPE_CHECKING:
     from rich.text import Text

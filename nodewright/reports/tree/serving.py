@@ -23,10 +23,10 @@ from controllers.kernel.refs import (
     mapping,
 )
 from nodewright.reports.tree.branch import Branch, Mood
-from nodewright.runtime.claims import Claim, Holder, holder_of, last_holder_of
-from nodewright.runtime.findings import Findings, findings_of
-from nodewright.runtime.lease import Terms, duration_of, spec_of
-from nodewright.runtime.process_identity import is_gone
+from nodewright.runtime.election.claims import Claim, Holder, holder_of, last_holder_of
+from nodewright.runtime.election.lease import Terms, duration_of, spec_of
+from nodewright.runtime.election.process_identity import is_gone
+from nodewright.runtime.fleet.findings import Findings, findings_of
 
 _CLOCKS = timedelta(seconds=15)
 """How far the clock of a holder may be off before its Lease looks old here."""

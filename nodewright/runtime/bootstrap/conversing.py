@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from controllers.bootstrap.calls import Call, Change, Drop, Get, Place, Post
 from controllers.kernel.refs import Obj
-from nodewright.runtime.executor import Writer
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
+from nodewright.runtime.writes.executor import Writer
 
 _Result = TypeVar("_Result")
 

@@ -12,8 +12,8 @@ import structlog
 from controllers.kernel import memory
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
 from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, ShapeRead, ShapeUnknown, Workload
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change, Store
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.cache")
 _DAWN = datetime.min.replace(tzinfo=UTC)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from controllers.kernel.refs import Key, Obj, key_of
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.indexes import Indexer
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.cache")
 

@@ -24,7 +24,6 @@ from typing import Any, Protocol
 import structlog
 
 from controllers.kernel.refs import Kind
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.client import Page
 from nodewright.runtime.kube.errors import (
@@ -35,6 +34,7 @@ from nodewright.runtime.kube.errors import (
     SilenceError,
     error_of_event,
 )
+from nodewright.runtime.telemetry import metrics
 
 _MOST_EMPTY_PAGES = 100
 _log = structlog.get_logger("nodewright.reflector")

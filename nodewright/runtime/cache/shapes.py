@@ -21,10 +21,10 @@ from api.misspelt import Level, levels
 from controllers.kernel.refs import POD, Kind, Obj
 from nodewright.apiserver.openapi import builtins
 from nodewright.crds import load_crds
-from nodewright.runtime import metrics
 from nodewright.runtime.cache import shape
 from nodewright.runtime.cache.shape import GONE, Fields, Shape
 from nodewright.runtime.cache.slimming import slim
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.cache")
 

@@ -14,8 +14,8 @@ import orjson
 import structlog
 
 from api.secrets import secret_values
-from nodewright.runtime import logs
 from nodewright.runtime.hosts.scope import Scope
+from nodewright.runtime.telemetry import logs
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")

@@ -12,10 +12,10 @@ from contextvars import Context
 
 import structlog
 
-from nodewright.runtime import metrics, tracing
 from nodewright.runtime.hosts.limits import backoff
 from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.secrets import redacted
+from nodewright.runtime.telemetry import metrics, tracing
 from providers.base.contract import HostState
 from providers.base.errors import ErrorClass, ProviderError
 

@@ -20,14 +20,14 @@ import structlog
 
 from controllers.kernel.actions import DeleteHost, HostAction
 from controllers.kernel.view import Attempt
-from nodewright.runtime import logs, metrics, tracing
-from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.attempts import Attempts
 from nodewright.runtime.hosts.calls import ORDER, Answer, Call, call_of, made
 from nodewright.runtime.hosts.limits import Breaker, TokenBucket
 from nodewright.runtime.hosts.listing import Listing
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import redacted, secrets_of
+from nodewright.runtime.queues.fair_queue import FairQueue
+from nodewright.runtime.telemetry import logs, metrics, tracing
 from providers.base.contract import (
     HoldsConnections,
     Host,

@@ -12,9 +12,9 @@ from controllers.kernel.provider_config import Resolved, resolve
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET, key_of, uid_of
 from controllers.kernel.view import View
 from controllers.orphans.sweep import Memory, Observed, Orphan, Sweep, sweep
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.hosts.directory import HostDirectory
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.orphans")
 

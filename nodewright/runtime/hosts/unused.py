@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from nodewright.runtime import metrics
 from nodewright.runtime.hosts.scope import Scope
+from nodewright.runtime.telemetry import metrics
 from providers.base.registry import ScopeKey
 
 KEPT, KEPT_WITH_HOSTS = 600.0, 86_400.0

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 
-from nodewright.runtime.fair_queue import FairQueue
+from nodewright.runtime.queues.fair_queue import FairQueue
 
 _working_for: ContextVar[str] = ContextVar("nodewright_working_for", default="")
 

@@ -19,7 +19,6 @@ import aiohttp
 from yarl import URL
 
 from nodewright import __version__
-from nodewright.runtime import metrics
 from nodewright.runtime.kube.answers import decoded, read_body
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import (
@@ -32,6 +31,7 @@ from nodewright.runtime.kube.errors import (
 )
 from nodewright.runtime.kube.lines import LONGEST_LINE, LineSplitter, LineTooLongError
 from nodewright.runtime.kube.slots import Slots
+from nodewright.runtime.telemetry import metrics
 
 _JSON = "application/json"
 LARGEST_STATUS = 64 << 10

@@ -29,16 +29,16 @@ from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled
 from nodewright.runtime.cache.reflector import Gap, Reflector, ReflectorOptions, Source
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.executor import APITarget
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError, NoAnswer
-from nodewright.runtime.recorder import EventRecorder
 from nodewright.runtime.workloads.gate import Gate
 from nodewright.runtime.workloads.metering import Meter, Metered
 from nodewright.runtime.workloads.optional import Optional
 from nodewright.runtime.workloads.options import WorkloadOptions
 from nodewright.runtime.workloads.secret import connection_in
+from nodewright.runtime.writes.executor import APITarget
+from nodewright.runtime.writes.recorder import EventRecorder
 
 _log = structlog.get_logger("nodewright.workloads")
 

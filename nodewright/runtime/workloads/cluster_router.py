@@ -20,10 +20,10 @@ from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reach
 from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Store
-from nodewright.runtime.executor import APITarget
 from nodewright.runtime.workloads.directory import MANAGEMENT_SITE, Site, Workloads
 from nodewright.runtime.workloads.gate import Gate
 from nodewright.runtime.workloads.placement import cluster_of, local, placed
+from nodewright.runtime.writes.executor import APITarget
 
 
 class ClusterRouter:

@@ -15,11 +15,11 @@ from controllers.kernel.endpoints import has_own_api
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
 from controllers.kernel.workload import cluster_key_of
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.executor import APITarget
 from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.telemetry import metrics
 from nodewright.runtime.workloads.access import ClusterAccess, Dependencies
+from nodewright.runtime.writes.executor import APITarget
 
 _log = structlog.get_logger("nodewright.workloads")
 

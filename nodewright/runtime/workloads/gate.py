@@ -14,7 +14,7 @@ from nodewright.runtime.kube.errors import NoAnswer
 
 
 class Gate:
-    """A Writer (``nodewright.runtime.executor``). ``client`` is None while there is no contact."""
+    """A Writer (``nodewright.runtime.writes.executor``). ``client`` is None while there is no contact."""
 
     def __init__(self, title: str) -> None:
         self.client: KubeClient | None = None

@@ -32,8 +32,8 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.view import Reached, Unreachable, Workload
 from controllers.kernel.workload import cluster_key_of
-from nodewright.runtime.cluster_wiring import for_each_cluster
-from nodewright.runtime.wiring import claims_of, kinds_in, kinds_of
+from nodewright.runtime.settings.cluster_wiring import for_each_cluster
+from nodewright.runtime.settings.wiring import claims_of, kinds_in, kinds_of
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet, Obj
 from tests.controllers.autoscaler.town import config_map

@@ -237,7 +237,7 @@ async def test_defect_19_a_later_wish_supersedes_one_that_is_still_draining(stag
 
 @pytest.mark.slow
 async def test_defect_20_a_scale_down_that_falls_short_is_counted_and_an_error_if_asked_for(stage: Scene) -> None:
-    from nodewright.runtime import metrics  # noqa: PLC0415
+    from nodewright.runtime.telemetry import metrics  # noqa: PLC0415
 
     for name in ("n1", "n2", "n3"):
         await stage.node(name)

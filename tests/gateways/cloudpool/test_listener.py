@@ -28,13 +28,13 @@ from nodewright.gateways.cloudpool.config import ConfigError, backend_of, parse,
 from nodewright.gateways.cloudpool.instances import InstanceError, Instances, parse_pool
 from nodewright.gateways.cloudpool.listener import ListenerError, ListenerOptions, read_users
 from nodewright.gateways.cloudpool.proxy import CloudpoolProxy, ProxyOptions
-from nodewright.runtime import metrics
+from nodewright.runtime.election.leadership import LeaseLeadership
+from nodewright.runtime.election.lease_options import LeaseOptions
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
-from nodewright.runtime.leadership import LeaseLeadership
-from nodewright.runtime.lease_options import LeaseOptions
-from nodewright.runtime.observability import ObservabilityServer
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.observability import ObservabilityServer
 from tests.gateways.cloudpool.test_server import served
 from tests.gateways.pems import issue
 from tests.runtime.stub_server import until

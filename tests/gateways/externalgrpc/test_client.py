@@ -31,7 +31,7 @@ from nodewright.gateways.externalgrpc.reads import ReadOptions
 from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.tls import ServerTls, TlsFiles
 from nodewright.gateways.externalgrpc.wire.cloudprovider_pb2 import NodeGroupAutoscalingOptions
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
 from tests.gateways.externalgrpc.caller import CAPACITY, GROUP, bounds, group, live, replicas, serving
 from tests.runtime.replicas import pod_of, pods_on_nodes, replica_set
 from tests.runtime.town import SECONDS, Town

@@ -26,7 +26,7 @@ from nodewright.gateways.externalgrpc.server import SERVICE
 from nodewright.gateways.externalgrpc.wire import cloudprovider_pb2 as wire
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.options import utc_now
+from nodewright.runtime.settings.options import utc_now
 from tests.builders.objects import MachineBuilder, machine, machine_deployment
 from tests.gateways.externalgrpc import contract
 

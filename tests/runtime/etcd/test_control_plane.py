@@ -7,7 +7,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key, Ref, annotations_of
-from nodewright.runtime import wiring
+from nodewright.runtime.settings import wiring
 from tests.builders.objects import cluster
 from tests.runtime.town import FAST, Town
 

@@ -12,7 +12,7 @@ import asyncio
 import gc
 from time import thread_time
 
-from nodewright.runtime.native_heap import trim
+from nodewright.runtime.memory.native_heap import trim
 
 _NEVER = 1_000_000_000
 _YOUNG = (2_000, 10, _NEVER)

@@ -16,7 +16,7 @@ import structlog
 
 from controllers.kernel.each_cluster import Refused
 from controllers.kernel.refs import Key
-from nodewright.runtime.claims import Claim, Holder
+from nodewright.runtime.election.claims import Claim, Holder
 from nodewright.runtime.kube.errors import KubeError
 
 _log = structlog.get_logger("nodewright.claims")

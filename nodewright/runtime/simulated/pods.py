@@ -23,7 +23,7 @@ from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.kubelets import USER_AGENT
+from nodewright.runtime.simulated.kubelets import USER_AGENT
 from providers.simulated import pods as simulated
 
 _log = structlog.get_logger("nodewright.pods")

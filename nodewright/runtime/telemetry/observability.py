@@ -14,8 +14,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from nodewright.runtime import metrics
-from nodewright.runtime.patience import PatientRunner
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.patience import PatientRunner
 
 Checks = Mapping[str, str]
 """Name of each check and what is wrong, "" if nothing is."""

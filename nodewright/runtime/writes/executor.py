@@ -53,11 +53,11 @@ from controllers.kernel.actions import (
 )
 from controllers.kernel.plan import Plan, Step
 from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
-from nodewright.runtime.evictions import EvictionPace
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.loop_time import shared
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.loop_time import shared
+from nodewright.runtime.writes.evictions import EvictionPace
 
 
 class Writer(Protocol):

@@ -14,7 +14,7 @@ from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import CONFIG_MAP, Key, labels_of
 from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler
 from controllers.scheduling.reading import Reader
-from nodewright.runtime.options import Reconcilers
+from nodewright.runtime.settings.options import Reconcilers
 
 _Scaling = AutoscalerReconciler | ProvisioningRequestReconciler
 

@@ -19,7 +19,7 @@ from controllers.kernel.view import HostReads, HostUnknown
 from nodewright.runtime.bootstrap.directory import Bootstraps
 from nodewright.runtime.cache.cache import CacheView
 from nodewright.runtime.hosts.directory import HostDirectory
-from nodewright.runtime.queue import Lane
+from nodewright.runtime.queues.queue import Lane
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 
 

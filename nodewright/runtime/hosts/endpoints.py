@@ -17,9 +17,9 @@ import structlog
 from api.secrets import secret_values
 from controllers.kernel.actions import EnsureEndpoint, RemoveEndpoint
 from controllers.kernel.endpoints import EndpointKnown
-from nodewright.runtime import logs
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.limits import backoff
+from nodewright.runtime.telemetry import logs
 from providers.base.endpoints import EndpointRequest, MakesEndpoints
 from providers.base.errors import ErrorClass, ProviderError
 

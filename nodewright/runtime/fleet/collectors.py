@@ -29,8 +29,8 @@ from controllers.kernel.refs import (
     key_of,
     uid_of,
 )
-from nodewright.runtime import metrics
-from nodewright.runtime.metrics import Metric
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.telemetry.metrics import Metric
 from providers.base.errors import ErrorClass
 
 MOST_OWNERS = 1000

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from controllers.kernel.plan import Metric, Sample
-from nodewright.runtime import metrics
+from nodewright.runtime.telemetry import metrics
 
 CLUSTER = "cluster"
 _Values = dict[Metric, dict[tuple[str, ...], float]]

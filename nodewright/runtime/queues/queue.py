@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from nodewright.runtime.fair_queue import FairQueue
+from nodewright.runtime.queues.fair_queue import FairQueue
 
 K = TypeVar("K")
 

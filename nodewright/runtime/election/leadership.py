@@ -24,13 +24,13 @@ import structlog
 
 from api import names
 from controllers.kernel.refs import LEASE, NAMESPACE, Key, Obj, Ref, annotations_of, ref_of, resource_version_of
-from nodewright.runtime import metrics
-from nodewright.runtime.claims import Claim, Holder, holder_of
+from nodewright.runtime.election.claims import Claim, Holder, holder_of
+from nodewright.runtime.election.lease import Acquire, Candidate, Lost, Renew, Seen, Wait, decide, released
+from nodewright.runtime.election.lease_options import LeaseClient, LeaseOptions
+from nodewright.runtime.election.other_holders import OtherHolders
+from nodewright.runtime.election.process_identity import this_process
 from nodewright.runtime.kube.errors import ApiError, KubeError
-from nodewright.runtime.lease import Acquire, Candidate, Lost, Renew, Seen, Wait, decide, released
-from nodewright.runtime.lease_options import LeaseClient, LeaseOptions
-from nodewright.runtime.other_holders import OtherHolders
-from nodewright.runtime.process_identity import this_process
+from nodewright.runtime.telemetry import metrics
 
 _log = structlog.get_logger("nodewright.leadership")
 

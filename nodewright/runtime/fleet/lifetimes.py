@@ -14,10 +14,10 @@ from api.names import MachinePhase
 from controllers.kernel import view
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import MACHINE, NODE, Key, Obj, is_deleting, uid_of
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.indexes import provider_id
 from nodewright.runtime.cache.store import Change
+from nodewright.runtime.telemetry import metrics
 
 _PHASES = frozenset(MachinePhase)
 _ON_THE_WAY = (MachinePhase.PENDING, MachinePhase.PROVISIONING, MachinePhase.PROVISIONED)

@@ -22,22 +22,22 @@ from controllers.kernel.actions import Create, kind_of
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait
 from controllers.kernel.reconciler import Reconciler, clusters_served_by
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, is_deleting, uid_of
-from nodewright.runtime import logs, metrics, tracing
 from nodewright.runtime.bootstrap.directory import Bootstraps, NoBootstraps
 from nodewright.runtime.cache.cache import Cache, CacheView
-from nodewright.runtime.executor import Execution, Executor, ExecutorDeps
-from nodewright.runtime.failing import MalformedError, Notes
-from nodewright.runtime.host_looks import HostLooks, Parked
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.kube.slots import working_for
-from nodewright.runtime.loop_time import LoopTime
-from nodewright.runtime.options import ReconcilerOptions
-from nodewright.runtime.plan_metrics import PLAN_METRICS, Source
-from nodewright.runtime.queue import Lane, QueueClosedError, WorkQueue
-from nodewright.runtime.wakes import Wakes
+from nodewright.runtime.queues.queue import Lane, QueueClosedError, WorkQueue
+from nodewright.runtime.reconciling.host_looks import HostLooks, Parked
+from nodewright.runtime.reconciling.wakes import Wakes
+from nodewright.runtime.settings.options import ReconcilerOptions
+from nodewright.runtime.telemetry import logs, metrics, tracing
+from nodewright.runtime.telemetry.loop_time import LoopTime
+from nodewright.runtime.telemetry.plan_metrics import PLAN_METRICS, Source
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import AllInManagementCluster, Workloads
-from nodewright.runtime.write_throttle import WriteThrottle, content_of
+from nodewright.runtime.writes.executor import Execution, Executor, ExecutorDeps
+from nodewright.runtime.writes.failing import MalformedError, Notes
+from nodewright.runtime.writes.write_throttle import WriteThrottle, content_of
 
 _log = structlog.get_logger("nodewright.shell")
 _R = TypeVar("_R")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from controllers.kernel.refs import Key, Kind, Obj, Ref
-from nodewright.runtime.claims import Claim, Holder
+from nodewright.runtime.election.claims import Claim, Holder
+from nodewright.runtime.election.lease import Terms
+from nodewright.runtime.election.process_identity import is_gone
 from nodewright.runtime.kube.client import ClientLimits, Page
-from nodewright.runtime.lease import Terms
-from nodewright.runtime.process_identity import is_gone
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Any
 from api.selectors import EVERYTHING, Selector
 from controllers.kernel.reconciler import Reconciler
 from nodewright.runtime.cache.reflector import ReflectorOptions
+from nodewright.runtime.election.lease_options import LeaseOptions
 from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.kube.client import ClientLimits, KubeClient
-from nodewright.runtime.lease_options import LeaseOptions
-from nodewright.runtime.queue import Backoff
+from nodewright.runtime.queues.queue import Backoff
 from nodewright.runtime.workloads.options import WorkloadOptions
 from providers.base.registry import Registry
 

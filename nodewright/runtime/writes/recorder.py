@@ -20,11 +20,11 @@ from controllers.kernel.actions import Event
 from controllers.kernel.conditions import format_time, shortened
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
-from nodewright.runtime import metrics
-from nodewright.runtime.correlator import Correlated, Correlator
-from nodewright.runtime.fair_queue import FairQueue
 from nodewright.runtime.hosts.limits import TokenBucket
 from nodewright.runtime.kube.errors import ApiError, KubeError
+from nodewright.runtime.queues.fair_queue import FairQueue
+from nodewright.runtime.telemetry import metrics
+from nodewright.runtime.writes.correlator import Correlated, Correlator
 
 _log = structlog.get_logger("nodewright.events")
 

@@ -20,8 +20,8 @@ from controllers.kernel.reconciler import (
 )
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind
 from controllers.kernel.sharding import can_be_sharded, shard
-from nodewright.runtime.claims import Claim
-from nodewright.runtime.options import Reconcilers
+from nodewright.runtime.election.claims import Claim
+from nodewright.runtime.settings.options import Reconcilers
 
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
@@ -86,7 +86,7 @@ def on_request(
 
     def provisioning_requests() -> Reconciler[Any]:
         from controllers.provisioningrequest.reconciler import ProvisioningRequestReconciler  # noqa: PLC0415
-        from nodewright.runtime.provisioning import installed_classes  # noqa: PLC0415
+        from nodewright.runtime.settings.provisioning import installed_classes  # noqa: PLC0415
 
         groups = autoscaler() if autoscaler is not None else None
         return ProvisioningRequestReconciler(
@@ -179,7 +179,7 @@ def reached_at(wanted: Reconcilers, server: str) -> Reconcilers:
 def claims_of(wanted: Reconcilers, machines: Selector = EVERYTHING, namespace: str = "") -> tuple[Claim, ...]:
     """What a process with these controllers serves. ``machines``: its ``--machine-selector``; ``namespace`` "": all.
 
-    Those that serve Clusters one by one claim each when they come to it (``nodewright.runtime.cluster_claims``).
+    Those that serve Clusters one by one claim each when they come to it (``runtime/election/cluster_claims.py``).
     """
 
     def claim(reconciler: Reconciler[Any]) -> Claim:

@@ -9,13 +9,13 @@ import structlog
 
 from controllers.kernel.reconciler import Reconciler, Wake
 from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of
-from nodewright.runtime import metrics
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
-from nodewright.runtime.failing import is_own_note
-from nodewright.runtime.queue import Lane, WorkQueue
+from nodewright.runtime.queues.queue import Lane, WorkQueue
+from nodewright.runtime.telemetry import metrics
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 from nodewright.runtime.workloads.directory import Workloads
+from nodewright.runtime.writes.failing import is_own_note
 
 _log = structlog.get_logger("nodewright.shell")
 _URGENT_KINDS = frozenset({NODE, POD})

@@ -41,7 +41,7 @@ from controllers.kernel.refs import (
 )
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.shapes import levels_of
-from nodewright.runtime.executor import Executor
+from nodewright.runtime.writes.executor import Executor
 
 _log = structlog.get_logger("nodewright.shell")
 

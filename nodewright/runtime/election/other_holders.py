@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from controllers.kernel.refs import LEASE, Key, Obj, key_of
-from nodewright.runtime.claims import Claim, Holder, holder_of, overlap
-from nodewright.runtime.lease import Seen, duration_of
+from nodewright.runtime.election.claims import Claim, Holder, holder_of, overlap
+from nodewright.runtime.election.lease import Seen, duration_of
 
 if TYPE_CHECKING:
-    from nodewright.runtime.lease_options import LeaseClient, LeaseOptions
+    from nodewright.runtime.election.lease_options import LeaseClient, LeaseOptions
 
 
 class OtherHolders:

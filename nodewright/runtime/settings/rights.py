@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from controllers.kernel.refs import LEASE, WORKLOAD_KINDS, Key, Kind
-from nodewright.runtime import wiring
-from nodewright.runtime.options import Reconcilers
+from nodewright.runtime.settings import wiring
+from nodewright.runtime.settings.options import Reconcilers
 
 _OURS = "cluster.k8s.io"
 _EVENTS = ("", "events", ("create", "patch"))

@@ -19,7 +19,7 @@ import orjson
 
 from api.secrets import HIDDEN, is_secret_name, without_secrets
 from api.visible import visible
-from nodewright.runtime import tracing
+from nodewright.runtime.telemetry import tracing
 
 Level = Literal["debug", "info", "warning", "error"]
 

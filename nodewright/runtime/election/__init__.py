@@ -1,0 +1,1 @@
+"""Which of several processes works: Leases, what each claims, and the proof that another one has ended."""

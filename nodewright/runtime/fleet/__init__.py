@@ -1,0 +1,1 @@
+"""What the caches show of the whole fleet: for metrics, for the log and for ``nodewright status``."""

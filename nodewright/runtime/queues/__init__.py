@@ -1,0 +1,1 @@
+"""Which key is looked at next, and how namespaces take turns."""

@@ -1,0 +1,1 @@
+"""The one generic shell around every reconciler."""

@@ -1,0 +1,1 @@
+"""What people and machines see of a process: metrics, logs, spans and health."""
