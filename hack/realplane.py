@@ -84,7 +84,7 @@ class RealPlane:
             "etcd": self._etcd_flags(client_port, peer_port),
             "kube-apiserver": self._apiserver_flags(client_port, port),
             CONTROLLER_MANAGER: self._controller_manager_flags(),
-            SCHEDULER: self._component_flags(SCHEDULER),
+            SCHEDULER: self.component_flags(SCHEDULER),
         }
         self._commands = {name: [str(binary), *flags[name]] for name, binary in found.items()}
         self._guard = subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0)
@@ -199,7 +199,7 @@ class RealPlane:
 
     def _controller_manager_flags(self) -> list[str]:
         return [
-            *self._component_flags(CONTROLLER_MANAGER),
+            *self.component_flags(CONTROLLER_MANAGER),
             f"--controllers={','.join(self._controllers)}",
             "--use-service-account-credentials",
             f"--service-account-private-key-file={self.folder / 'service-account.key'}",
@@ -208,8 +208,8 @@ class RealPlane:
             f"--cluster-signing-key-file={self.folder / 'ca.key'}",
         ]
 
-    def _component_flags(self, name: str) -> list[str]:
-        """They serve nothing (port 0), and there is only one of each."""
+    def component_flags(self, name: str) -> list[str]:
+        """Of the controllers and the scheduler. They serve nothing (port 0), and there is only one of each."""
         here = f"--kubeconfig={self.folder / name}.kubeconfig"
         return [here, "--secure-port=0", "--leader-elect=false", *self._gates]
 

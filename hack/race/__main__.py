@@ -23,9 +23,8 @@ from hack.program import Kubectl
 from hack.race import parts
 from hack.race.instances import Instance, instances
 from hack.race.rivals import Karpenter, Nodewright, Rival
-from hack.race.scene import Result, Scene, audited, watching
+from hack.race.scene import QuickPlane, Result, Scene, audited, watching
 from hack.race.workloads import Workload, pair, wide
-from hack.realplane import RealPlane
 from nodewright.runtime.telemetry.logs import configure
 
 SCENARIOS: dict[str, tuple[str, Callable[[], Sequence[Workload]]]] = {
@@ -41,7 +40,7 @@ LIKE_KUBELETS = ("--disable-admission-plugins=ServiceAccount,Priority", "--max-r
 
 async def _one(folder: Path, scenario: str, make: Callable[[Path, Kubectl], Rival], prices: dict[str, float]) -> Result:
     flags = (*audited(folder / "plane"), *LIKE_KUBELETS)
-    with RealPlane(folder / "plane", flags, controller_manager=True, scheduler=True) as plane:
+    with QuickPlane(folder / "plane", flags, controller_manager=True, scheduler=True) as plane:
         kubectl = Kubectl(stock.require(), plane.kubeconfig, folder / "kubectl-cache")
         rival = make(folder, kubectl)
         rival.start()

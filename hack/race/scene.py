@@ -52,6 +52,13 @@ class Result:
     cost: float
 
 
+class QuickPlane(RealPlane):
+    """Its scheduler and controllers send up to a thousand requests a second, not 50 and 20: it is not they who race."""
+
+    def component_flags(self, name: str) -> list[str]:
+        return [*super().component_flags(name), "--kube-api-qps=1000", "--kube-api-burst=2000"]
+
+
 class Watched:
     """Pods with a Node, and Nodes, as a watch shows them."""
 

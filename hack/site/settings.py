@@ -20,12 +20,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "tasks/workload-clusters.md", "tasks/move.md", "tasks/cluster-certificates.md", "tasks/certificates.md",
     ),
     "Scaling": (
-        "tasks/autoscale.md", "autoscaler.md", "scheduling.md", "tasks/provisioning-request.md",
+        "tasks/autoscale.md", "autoscaler.md", "scheduling.md", "performance.md", "tasks/provisioning-request.md",
         "tasks/cluster-autoscaler.md", "tasks/cloudpool.md", "tasks/cloudpool-proxy.md",
     ),
     "Operate": (
-        "tasks/run-on-kubernetes.md", "tasks/operate.md", "tasks/web-view.md", "tasks/troubleshoot.md",
-        "tasks/situations.md", "runbooks.md", "threats.md", "promises.md", "releasing.md", "deprecation.md",
+        "tasks/run-on-kubernetes.md", "tasks/one-machine.md", "tasks/operate.md", "tasks/web-view.md",
+        "tasks/troubleshoot.md", "tasks/situations.md", "runbooks.md", "threats.md", "promises.md", "releasing.md", "deprecation.md",
     ),
     "Providers": ("providers.md", "providers/*.md"),
     "Reference": ("reference/*.md", "cli.md", "api/README.md", "api/*.md"),
