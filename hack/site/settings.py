@@ -25,7 +25,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Operate": (
         "tasks/run-on-kubernetes.md", "tasks/one-machine.md", "tasks/operate.md", "tasks/web-view.md",
-        "tasks/troubleshoot.md", "tasks/situations.md", "runbooks.md", "threats.md", "promises.md", "releasing.md", "deprecation.md",
+        "tasks/troubleshoot.md", "tasks/situations.md", "runbooks.md", "threats.md", "promises.md", "releasing.md",
+        "deprecation.md",
     ),
     "Providers": ("providers.md", "providers/*.md"),
     "Reference": ("reference/*.md", "cli.md", "api/README.md", "api/*.md"),
