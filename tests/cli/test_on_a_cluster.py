@@ -92,6 +92,7 @@ def test_rollouts_are_steered_by_labels(at_work: Kubectl) -> None:
     assert nodewright("rollout", "resume", *way).stdout == "machinedeployment/workers resumed\n"
     for wrong in (("restart", "md/workers", *way), ("restart", *way[2:])):
         assert nodewright("rollout", *wrong).returncode == 2
+    at_work("label", "md/workers", "team-")
 
 
 def test_describe_of_something_that_is_not_there_says_what_is(at_work: Kubectl) -> None:

@@ -13,7 +13,7 @@ Do = Callable[[], Awaitable[None]]
 STEPS = b"#!/bin/sh\ntrue\n"
 MINE = Claim("aaaaaaaaaaaa", "uid-1", "ns", "m-1", "here", "h1", "2026-01-01T00:00:00+00:00", kubelet="1.36.3")
 OTHER = Claim("bbbbbbbbbbbb", "uid-2", "ns", "m-2", "here", "h1", "2026-01-01T00:00:00+00:00")
-_FREE = {"hostname", "time"}
+_FREE = {"boot", "hostname", "time"}
 EXPECTED: list[tuple[str, set[str]]] = [
     ("a look at a free host", _FREE),
     ("steps without a claim", {"gone"}),

@@ -94,7 +94,7 @@ def test_nothing_is_imported_and_nothing_made_without_it() -> None:
     code = (
         "import sys\n"
         "import nodewright.runtime.reconciling.shell, nodewright.runtime.hosts.scope\n"
-        "from nodewright.runtime import tracing\n"
+        "from nodewright.runtime.telemetry import tracing\n"
         "with tracing.span('x', {}) as span: span.set_attribute('a', 'b')\n"
         "assert tracing.ids() == {}\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
