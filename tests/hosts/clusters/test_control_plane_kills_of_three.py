@@ -19,6 +19,7 @@ from sys import executable
 
 import pytest
 
+from controllers.controlplane.observe import JOIN_LIMIT
 from hack import binaries
 from hack.hosts import images
 from hack.hosts.balancer import Balancer
@@ -32,7 +33,9 @@ from tests.hosts.clusters.test_control_plane_kills import identity
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
-PORT, HOSTS, TIME = 6443, 8, 900
+PORT, HOSTS = 6443, 8
+TIME = int(JOIN_LIMIT.total_seconds()) + 600
+"""Longer than a host that fails to join is waited for: another is made only then."""
 TITLE = f"controlplane/{NAME}"
 
 
