@@ -68,6 +68,13 @@ def claim(guest: Guest) -> dict[str, Any] | None:
     return json.loads(done.stdout) if done.stdout.strip() else None
 
 
+def power_on(pool: Pool, guest: Guest) -> None:
+    """Start a host that has ended, and wait until it can be logged in to."""
+    guest.boot(pool.lab.payload)
+    guest.wait_booted()
+    wait_for_sshd(guest)
+
+
 def wait_for_sshd(guest: Guest, seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while guest.execute("ss -Hltn 'sport = :22' | grep -q .").returncode != 0:

@@ -71,6 +71,10 @@ class TestSSHOnLabHosts(ProviderContract):
         return provider
 
     async def let_time_pass(self) -> None:
+        """A host of the lab that reboots ends, and somebody has to start it again."""
+        for guest in self.pool.guests.values():
+            if not guest.is_running():
+                await asyncio.to_thread(sshpools.power_on, self.pool, guest)
         await asyncio.sleep(0.1)
 
     async def given_to(self, host: Host) -> bytes | None:

@@ -59,7 +59,7 @@ async def until_rebooted(scene: Scene, controller: SSHProvider, host: Host, atte
     guest, deadline = scene.pool.guests[host.name], asyncio.get_running_loop().time() + 120
     while True:
         if not guest.is_running():
-            await asyncio.to_thread(power_on, scene.pool, guest)
+            await asyncio.to_thread(sshpools.power_on, scene.pool, guest)
         found = await controller.get(host.machine_uid)
         assert found is not None, "it stays its Machine's"
         assert found.id == host.id
@@ -68,12 +68,6 @@ async def until_rebooted(scene: Scene, controller: SSHProvider, host: Host, atte
         assert asyncio.get_running_loop().time() < deadline, "it was not rebooted"
         await controller.reboot(host, attempt)
         await asyncio.sleep(0.2)
-
-
-def power_on(pool: sshpools.Pool, guest: Guest) -> None:
-    guest.boot(pool.lab.payload)
-    guest.wait_booted()
-    sshpools.wait_for_sshd(guest)
 
 
 async def test_a_host_that_answers_reboots_once_and_stays_its_machines(scene: Scene) -> None:
