@@ -63,7 +63,7 @@ def test_systemd_takes_it(path: Path, tmp_path: Path) -> None:
     """The program and the user are named that this machine has: all else is as it is."""
     verify = shutil.which("systemd-analyze")
     if verify is None:
-        pytest.skip("no systemd-analyze here")
+        pytest.skip("systemd-analyze not found: install the package systemd")
     for unit in UNITS:
         text = unit.read_text().replace("/opt/nodewright/bin/nodewright", "/bin/true")
         (tmp_path / unit.name).write_text(re.sub(r"(?m)^(User|Group)=.*$", r"\1=root", text))

@@ -63,18 +63,21 @@ class ControllerFlags:
         return Choice(self.image, self.layout, tuple(self.components or ()))
 
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")]
+Force = Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")]
+Patience = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=0, help="Seconds to wait until all is served; 0: don't."),
+]
+
+
 @with_flags
 def command(
     *,
     controllers: ControllerFlags,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="Seconds to wait until all is served; 0: don't."),
-    ] = 60,
+    dry_run: DryRun = False,
+    force: Force = False,
+    timeout: Patience = 60,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from nodewright.cli import completing
 from nodewright.cli.choosing import AllNamespaces
 from nodewright.cli.cluster.access import Target, client_of, connect
-from nodewright.cli.commands.install import ControllerFlags, rendered
+from nodewright.cli.commands.install import ControllerFlags, DryRun, Force, Patience, rendered
 from nodewright.cli.commands.version import own_version
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.flags import with_flags
@@ -96,14 +96,9 @@ def plan(  # noqa: PLR0913, PLR0917  (one parameter per option)
 def apply(
     *,
     controllers: ControllerFlags,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Let the server check everything, change nothing.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Take over fields that others have applied.")] = False,
-    timeout: Annotated[
-        float,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="Seconds to wait until all is served; 0: don't."),
-    ] = 60,
+    dry_run: DryRun = False,
+    force: Force = False,
+    timeout: Patience = 60,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

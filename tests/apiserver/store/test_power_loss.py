@@ -18,7 +18,8 @@ from tests.apiserver.store.faulty_disk import Disk, PowerLoss
 from tests.apiserver.store.faulty_sqlite import library, on
 
 pytestmark = pytest.mark.skipif(
-    library() is None, reason="SQLite is built into this Python: it takes no layer below it"
+    library() is None,
+    reason="SQLite is built into this Python: run the tests with one that loads the libsqlite3 of the system",
 )
 
 State = dict[str, int]
