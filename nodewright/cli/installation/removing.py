@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
 
 _POLL_SECONDS = 0.5
+_NUDGE_SECONDS = 5.0
 _SHOWN = 5
 
 
@@ -93,17 +95,47 @@ async def _delete(client: KubeClient, kind: Kind, obj: dict[str, Any], how: Remo
 
 async def _until_gone(client: KubeClient, kind: Kind, keys: list[Key], seconds: float) -> None:
     waiting = keys
+    left: list[dict[str, Any]] = []
+    nudges = 0
+    began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):
             while waiting:
-                waiting = [key for key in waiting if await find(client, kind, key) is not None]
+                left = [obj for key in waiting if (obj := await find(client, kind, key)) is not None]
+                waiting = [key_of(obj) for obj in left]
+                if kind is CRDS and time.monotonic() - began > _NUDGE_SECONDS * (nudges + 1):
+                    nudges += 1
+                    for obj in left:
+                        await _nudge(client, obj, nudges)
                 if waiting:
                     await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
         key = waiting[0]
         where = f" -n {key.namespace}" if key.namespace else ""
         hint = f"See `kubectl get {kind.plural} {key.name}{where} -o yaml`, and run this again"
-        raise CliError(f"{kind.name} {key} is still there after {seconds:.0f} s", hint) from error
+        raise CliError(f"{kind.name} {key} is still there after {seconds:.0f} s{_why(left)}", hint) from error
+
+
+async def _nudge(client: KubeClient, crd: dict[str, Any], number: int) -> None:
+    """Have the API server look again at a definition that it is to remove.
+
+    Its controller (apiextensions-apiserver, pkg/controller/finalizer/crd_finalizer.go) writes why it failed into the
+    Terminating condition. If that write makes its next attempt conflict, it gives up until its next resync after five
+    minutes, since a change of this condition alone does not wake it. Any other change does.
+    """
+    body = {"metadata": {"annotations": {names.REMOVAL_ANNOTATION: str(number)}}}
+    try:
+        await client.merge_patch(ref_of(CRDS, crd), body)
+    except ApiError as error:
+        if not (error.not_found or error.conflict):
+            raise
+
+
+def _why(left: list[dict[str, Any]]) -> str:
+    """What the API server says of the first one, "" if nothing."""
+    conditions = (left[0].get("status") or {}).get("conditions") or [] if left else []
+    messages = [str(each.get("message") or "") for each in conditions if each.get("type") == "Terminating"]
+    return f": {messages[0]}" if messages and messages[0] else ""
 
 
 async def _ours(client: KubeClient, kind: Kind) -> AsyncIterator[dict[str, Any]]:
