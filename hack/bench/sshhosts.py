@@ -1,4 +1,4 @@
-"""Fifty real hosts over SSH that join at the same time, beside one that joins alone: sshd, systemd, containerd, kubelet.
+"""Fifty real hosts over SSH that join at once, beside one that joins alone: sshd, systemd, containerd, kubelet.
 
 The hosts are those of `tests/hosts/test_ssh_at_once.py`, which also holds that no host has two Machines: this case runs
 it and reads its figures. `NODEWRIGHT_SSH_HOSTS` says how many.
