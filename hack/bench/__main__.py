@@ -26,6 +26,7 @@ from hack.bench import (
     real,
     scheduling,
     spread,
+    sshhosts,
     sshpools,
     takeover,
     webview,
@@ -59,6 +60,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "controlplane": ("Three control planes of real hosts to the next minor version, in place", controlplane.upgrade),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "ssh": ("Hosts over SSH: 50 Machines at once, looks over a pool of 1000", sshpools.pools),
+    "sshreal": ("Fifty real hosts over SSH that join at once, kubelets included", sshhosts.joins),
     "web": ("The web view on 10,000 Machines: first view, memory, each view", webview.web),
     "simulation": ("10 000 Machines on the virtual clock", live.simulation),
 }
@@ -67,6 +69,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "takeover": missing,
     "join": hosts.missing,
     "controlplane": hosts.missing,
+    "sshreal": hosts.missing,
 }
 """Case → why it can't run here, "" if it can."""
 OUTPUT = Path("build/bench.json")

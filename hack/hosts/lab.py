@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from hack.hosts import images, network, tree
+from hack.hosts import images, network, parts, tree
 from hack.hosts.guests import Guest
 from hack.hosts.network import Net
 from hack.hosts.parts import LabError
@@ -56,6 +56,7 @@ class Lab:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / "lab.json").is_file():
             tree.ensure()
+            parts.allow_many_hosts()
             net = network.free()
             network.up(net)
             (folder / "payload").mkdir(exist_ok=True)

@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 PACKAGES = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ip": "iproute2", "cloud-init": ""}
 """Program → Debian package that brings it; "" for those that only run inside of the hosts."""
+INOTIFY_INSTANCES = 8192
+"""For all hosts of this machine together; a host with a kubelet takes about 20."""
 REMEDY = "run `make lab` as root on Debian or Ubuntu"
 
 
@@ -42,3 +45,10 @@ def run(*command: str, text: str | None = None) -> str:
     if done.returncode:
         raise LabError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-1000:]}")
     return done.stdout
+
+
+def allow_many_hosts() -> None:
+    """Raise what the kernel allows one user of inotify: each systemd takes several, and 128 end at about 23 hosts."""
+    file = Path("/proc/sys/fs/inotify/max_user_instances")
+    if int(file.read_text()) < INOTIFY_INSTANCES:
+        file.write_text(str(INOTIFY_INSTANCES))
