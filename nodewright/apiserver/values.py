@@ -12,6 +12,9 @@ from typing import Any, Literal
 Obj = dict[str, Any]
 """A Kubernetes object as plain JSON data. Frozen by convention once stored: copy, then change the copy."""
 
+OWN_MANAGER = "nodewright-controlplane"
+"""Field manager of the kinds that the embedded API server brings itself."""
+
 PatchType = Literal["json", "merge", "strategic", "apply"]
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 

@@ -58,7 +58,7 @@ def test_status_shows_what_is_wrong_below_a_chosen_object_only() -> None:
     broken = [machine(f"{owner.metadata['name']}-1").of(owner).pending(*QUOTA) for owner in (sick, other)]
     fleet = fleet_of(sick, other, *broken, selector="team=a")
     assert [(each.below, each.object) for each in fleet.problems] == [("MachineSet/pool", "Machine/pool-1")]
-    assert "1 machinesets, 1 machines" in text_of(fleet)
+    assert "1 machineset, 1 machine" in text_of(fleet)
 
 
 def test_a_chosen_machine_stands_alone_where_its_owner_is_not_chosen() -> None:

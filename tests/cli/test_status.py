@@ -57,7 +57,7 @@ def test_a_healthy_fleet_is_a_few_lines() -> None:
     fleet = fleet_of(*healthy())
     assert fleet.problems == ()
     assert text_of(fleet).splitlines() == [
-        "Objects   1 machinesets, 3 machines",
+        "Objects   1 machineset, 3 machines",
         "Machines  3 Ready",
         "Decides   nodewright run, Lease nodewright-system/nodewright",
         "✔ nothing is wrong",

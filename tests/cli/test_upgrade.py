@@ -10,11 +10,13 @@ import pytest
 
 from api import names
 from controllers.kernel.refs import CONTROL_PLANE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind, Obj
+from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.cli.main import run
 from nodewright.cli.upgrading.kubernetes import Cluster, cluster_of, judged, next_versions
 from nodewright.cli.upgrading.own import Controllers, Verdict, definition_of, hindrances
 from nodewright.cli.upgrading.planning import on_paper, plan_of
 from nodewright.cli.upgrading.showing import plan_data, plan_tree
+from nodewright.crds import load_crds
 from nodewright.reports.tree.drawing import sentences
 
 PROD = Key("default", "prod")
@@ -200,3 +202,13 @@ def test_a_definition_of_somebody_else_is_left_alone() -> None:
 @pytest.mark.parametrize(("theirs", "refused"), [("0.1.0", 0), ("", 0), ("0.0.9", 0), ("0.2.0", 1), ("odd", 0)])
 def test_controllers_that_are_newer_forbid_to_go_back(theirs: str, refused: int) -> None:
     assert len(hindrances([], [Controllers("nodewright", theirs)], "0.1.0")) == refused
+
+
+async def test_kinds_that_the_embedded_api_server_brought_are_no_others() -> None:
+    """``up`` installs those of autoscaling.x-k8s.io itself; of another's hand they would be left alone."""
+    async with APIServer(APIServerConfig(crds=tuple(load_crds()))) as plane:
+        crds = plane.store.resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert crds is not None
+        for shipped in load_crds():
+            live = plane.store.get(crds, "", shipped["metadata"]["name"])
+            assert definition_of(shipped, live).verdict is Verdict.SAFE

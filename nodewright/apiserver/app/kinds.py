@@ -6,16 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodewright.apiserver.store import Store
-from nodewright.apiserver.values import ApiError, WriteOptions
-
-_MANAGER = "nodewright-controlplane"
+from nodewright.apiserver.values import OWN_MANAGER, ApiError, WriteOptions
 
 
 def install_kinds(store: Store, crds: Iterable[Mapping[str, Any]]) -> None:
     """Put CustomResourceDefinitions in place, or bring them up to date. Raises ValueError for one that is none."""
     resource = store.resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     assert resource is not None
-    options = WriteOptions(field_manager=_MANAGER)
+    options = WriteOptions(field_manager=OWN_MANAGER)
     for wanted in crds:
         body = dict(wanted)
         try:

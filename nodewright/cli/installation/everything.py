@@ -8,6 +8,7 @@ from typing import Any
 
 from api import names
 from controllers.kernel.refs import Key
+from nodewright.apiserver.values import OWN_MANAGER
 from nodewright.cli.exits import CliError
 from nodewright.cli.installation.applying import How, find, put
 from nodewright.cli.installation.kinds import CRDS
@@ -48,11 +49,14 @@ async def _apply(client: KubeClient, crd: dict[str, Any], how: How) -> None:
 
 
 def is_others(crd: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """A kind of another group that somebody else installed: it may be newer than what we know."""
+    """A kind of another group that somebody else installed: it may be newer than what we know.
+
+    Neither ``nodewright install`` has put it there, nor the embedded API server of ``nodewright up``.
+    """
     managers = {entry.get("manager") for entry in before["metadata"].get("managedFields") or ()}
     group = str(crd["spec"]["group"])
     ours = group == names.GROUP or group.endswith(f".{names.OWN_DOMAIN}")
-    return not ours and FIELD_MANAGER not in managers
+    return not ours and managers.isdisjoint((FIELD_MANAGER, OWN_MANAGER))
 
 
 def _left_alone(crd: dict[str, Any], before: dict[str, Any]) -> str:

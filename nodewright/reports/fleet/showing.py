@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from controllers.kernel.conditions import format_time
 from controllers.kernel.wording import counted
 from nodewright.reports.fleet.problem import Problem
-from nodewright.reports.fleet.summary import Fleet
+from nodewright.reports.fleet.summary import SINGULAR, Fleet
 from nodewright.reports.tree.drawing import age
 from nodewright.reports.tree.runbooks import runbook_for, with_runbook
 from nodewright.runtime.fleet.findings import Usage
@@ -102,8 +102,8 @@ def _filled(drawn: list[Text], fleet: Fleet, shown: tuple[tuple[Problem, ...], s
 
 
 def _there_is(fleet: Fleet, width: int) -> list[Text]:
-    counts = ", ".join(f"{number} {plural}" for plural, number in fleet.counts.items() if number) or "nothing yet"
-    lines = _folded(f"Objects   {counts}", width)
+    counts = [counted(number, SINGULAR[plural], plural) for plural, number in fleet.counts.items() if number]
+    lines = _folded(f"Objects   {', '.join(counts) or 'nothing yet'}", width)
     if fleet.machines:
         states = ", ".join(f"{number} {state}" for state, number in fleet.machines.items())
         lines += _folded(f"Machines  {states}", width)

@@ -24,6 +24,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import View
+from controllers.kernel.wording import counted
 from controllers.kernel.workload import cluster_key_of
 from nodewright.reports.fleet.cells import state_of
 from nodewright.reports.fleet.found import found_by
@@ -36,6 +37,8 @@ from nodewright.reports.tree.health import conditions_of, lines_of, mood_of
 from nodewright.reports.tree.serving import Ended, Serving, served_by
 
 TOPS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_HEALTH_CHECK)
+SINGULAR = {kind.plural: kind.name.lower() for kind in (*TOPS, MACHINE_CLASS)}
+"""``machineclasses`` → ``machineclass``."""
 _FOLDED = DisplayOptions()
 
 
@@ -166,7 +169,7 @@ def _unserved(
         Problem(
             namespace,
             "",
-            f"{len(times)} {plural}",
+            counted(len(times), SINGULAR[plural], plural),
             "NotServed",
             message,
             min(filter(None, times), default=None),
