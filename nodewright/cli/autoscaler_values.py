@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import duration_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,13 +41,4 @@ def _window(text: str) -> Window:
         check_schedule(schedule.strip())
     except ScheduleError as error:
         raise CliError(f"--consolidation-window: {error}", code=USAGE) from error
-    return Window(schedule.strip(), time_of("--consolidation-window", duration))
-
-
-def time_of(option: str, text: str) -> timedelta:
-    from api.durations import parse_duration  # noqa: PLC0415
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise CliError(f"{option}: {error}", code=USAGE) from error
+    return Window(schedule.strip(), duration_of("--consolidation-window", duration))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodewright.cli.autoscaler_values import consolidation_of, range_of, time_of
+from nodewright.cli.autoscaler_values import consolidation_of, range_of
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import duration_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -286,11 +287,11 @@ def options_of(flags: Flags) -> AutoscalerOptions:
     from nodewright.cli.autoscaled import cluster_of, clusters_of, discovery_of  # noqa: PLC0415
 
     pauses = Pauses(
-        time_of("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
-        time_of("--max-node-group-backoff-duration", flags.max_node_group_backoff_duration),
-        time_of("--node-group-backoff-reset-timeout", flags.node_group_backoff_reset_timeout),
+        duration_of("--initial-node-group-backoff-duration", flags.initial_node_group_backoff_duration),
+        duration_of("--max-node-group-backoff-duration", flags.max_node_group_backoff_duration),
+        duration_of("--node-group-backoff-reset-timeout", flags.node_group_backoff_reset_timeout),
     )
-    interval = time_of("--scan-interval", flags.scan_interval)
+    interval = duration_of("--scan-interval", flags.scan_interval)
     if interval <= timedelta(0):
         raise CliError("--scan-interval: must be more than 0", "It is written like 10s", USAGE)
     return AutoscalerOptions(
@@ -298,10 +299,10 @@ def options_of(flags: Flags) -> AutoscalerOptions:
         ShrinkOptions(
             enabled=flags.scale_down_enabled,
             utilization_threshold=flags.scale_down_utilization_threshold,
-            unneeded_time=time_of("--scale-down-unneeded-time", flags.scale_down_unneeded_time),
-            delay_after_add=time_of("--scale-down-delay-after-add", flags.scale_down_delay_after_add),
-            delay_after_delete=time_of("--scale-down-delay-after-delete", flags.scale_down_delay_after_delete),
-            delay_after_failure=time_of("--scale-down-delay-after-failure", flags.scale_down_delay_after_failure),
+            unneeded_time=duration_of("--scale-down-unneeded-time", flags.scale_down_unneeded_time),
+            delay_after_add=duration_of("--scale-down-delay-after-add", flags.scale_down_delay_after_add),
+            delay_after_delete=duration_of("--scale-down-delay-after-delete", flags.scale_down_delay_after_delete),
+            delay_after_failure=duration_of("--scale-down-delay-after-failure", flags.scale_down_delay_after_failure),
             parallel=flags.max_scale_down_parallelism,
             parallel_drains=flags.max_drain_parallelism,
             system_pods_block=flags.skip_nodes_with_system_pods,
@@ -340,7 +341,7 @@ def _growth(flags: Flags) -> GrowthOptions:
         range_of("--cores-total", flags.cores_total),
         Range(memory.least * _GIB, memory.most * _GIB),
         flags.max_nodes_per_scaleup,
-        provision_time=time_of("--max-node-provision-time", flags.max_node_provision_time),
+        provision_time=duration_of("--max-node-provision-time", flags.max_node_provision_time),
         expendable_below=flags.expendable_pods_priority_cutoff,
         startup_taints=tuple(map(_taint_key, flags.startup_taint or ())),
         own_groups=flags.max_autoprovisioned_node_group_count,
@@ -352,7 +353,7 @@ def _growth(flags: Flags) -> GrowthOptions:
         return growth
     if not number.isdigit() or not int(number):
         raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
-    return replace(growth, nodes_per_window=int(number), window=time_of("--scale-up-rate", window))
+    return replace(growth, nodes_per_window=int(number), window=duration_of("--scale-up-rate", window))
 
 
 def _gangs(wanted: Iterable[str]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.names import SYSTEM_NAMESPACE
 from nodewright.cli.exits import USAGE, CliError
+from nodewright.cli.options import duration_of
 
 if TYPE_CHECKING:
     from api.remediation import TemplateKind
@@ -259,20 +259,13 @@ def limits_of(hosts_in_flight: int | None, token_lifetime: str) -> Limits:
     """Raises CliError (usage)."""
     from controllers.kernel.joining import Limits  # noqa: PLC0415
 
-    return Limits(hosts_in_flight, _span("--bootstrap-token-lifetime", token_lifetime) if token_lifetime else None)
+    return Limits(
+        hosts_in_flight, duration_of("--bootstrap-token-lifetime", token_lifetime) if token_lifetime else None
+    )
 
 
 def _seconds(option: str, text: str) -> float:
-    return _span(option, text).total_seconds()
-
-
-def _span(option: str, text: str) -> timedelta:
-    from api.durations import parse_duration  # noqa: PLC0415
-
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise CliError(f"{option}: {error}", code=USAGE) from error
+    return duration_of(option, text).total_seconds()
 
 
 def _selector(text: str) -> Selector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -65,3 +66,13 @@ def one_object(kind: str, name: str | None, example: str) -> tuple[str, str]:
     if not kind or not name or "/" in kind + name:
         raise CliError(f"{kind!r} names no object", f"Name one like {example}", USAGE)
     return kind, name
+
+
+def duration_of(option: str, text: str) -> timedelta:
+    """``90s``, ``10m``, ``720h``, ``0``. Raises CliError (usage) that names the ``option``."""
+    from api.durations import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise CliError(f"{option}: {error}", code=USAGE) from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodewright.cli.autoscaler_values import time_of
 from nodewright.cli.autoscaling import Flags
+from nodewright.cli.options import duration_of
 
 if TYPE_CHECKING:
     from controllers.provisioningrequest.options import ProvisioningOptions
@@ -16,12 +16,12 @@ def provisioning_of(flags: Flags) -> ProvisioningOptions:
     from controllers.provisioningrequest.options import Limits, ProvisioningOptions  # noqa: PLC0415
 
     limits = Limits(
-        time_of("--provisioning-request-booking-time", flags.provisioning_request_booking_time),
-        time_of("--provisioning-request-initial-backoff-time", flags.provisioning_request_initial_backoff_time),
-        time_of("--provisioning-request-max-backoff-time", flags.provisioning_request_max_backoff_time),
+        duration_of("--provisioning-request-booking-time", flags.provisioning_request_booking_time),
+        duration_of("--provisioning-request-initial-backoff-time", flags.provisioning_request_initial_backoff_time),
+        duration_of("--provisioning-request-max-backoff-time", flags.provisioning_request_max_backoff_time),
     )
     return ProvisioningOptions(
         limits,
-        time_of("--provisioning-request-max-age", flags.provisioning_request_max_age),
+        duration_of("--provisioning-request-max-age", flags.provisioning_request_max_age),
         instance=flags.check_capacity_processor_instance,
     )

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from nodewright.cli.archives.contents import BACKUP, MOVE, Contents, load, save
 from nodewright.cli.archives.keys import Keys
 from nodewright.cli.embedded import stamp
 from nodewright.cli.embedded.folder import held
-from nodewright.cli.embedded.people import add, people, remove
+from nodewright.cli.embedded.people import add, people, remove, renew
 from nodewright.cli.embedded.session import Session, SessionOptions, session
 from nodewright.cli.embedded.stamp import STAMP, check_in
 from nodewright.cli.exits import CliError
@@ -305,3 +306,20 @@ async def test_people_are_added_and_removed_while_it_runs(tmp_path: Path) -> Non
         assert plane.url
     with pytest.raises(CliError, match="bob has no access"):
         remove(folder, "bob")
+    with pytest.raises(CliError, match="bob has no access"):
+        renew(folder, "bob", timedelta(hours=1))
+
+
+async def test_a_token_ends_and_is_renewed_while_it_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    async with running(folder):
+        add(folder, "bob", Role.READ_ONLY, tmp_path / "bob", timedelta(milliseconds=1))
+        add(folder, "ann", Role.READ_ONLY, tmp_path / "ann", timedelta(days=1))
+        assert [bool(each.until) for each in people(folder)] == [True, True]
+        async with KubeClient(await load_kubeconfig([tmp_path / "bob"]), "t") as bob:
+            with pytest.raises(Exception, match="Unauthorized"):
+                await bob.list_page(MAP)
+            assert renew(folder, "bob", timedelta(days=1)).until > people(folder)[1].since
+            await bob.list_page(MAP)
+            assert renew(folder, "bob", timedelta()).until == ""
+            await bob.list_page(MAP)

@@ -87,7 +87,7 @@ class APIServer:
         stack.callback(commits.stop)
         install_kinds(self.store, self.config.crds)
         commits.start()
-        users = Users(folder / USERS_FILE, self._live.cut)
+        users = Users(folder / USERS_FILE, self._live.cut, _now)
         port = await self._listen(stack, self._front(commits, tokens, users), credentials)
         stack.callback(self._live.close)
         self.url = _url(config.host, port)

@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 
 from nodewright.apiserver.app.private_files import write_private
@@ -32,12 +33,17 @@ class UsersError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """``hash``: SHA-256 of the token, hexadecimal. ``since``: RFC 3339."""
+    """``hash``: SHA-256 of the token, hexadecimal. ``since``, ``until``: RFC 3339; the token ends then, "" is never."""
 
     name: str
     role: Role
     hash: str
     since: str
+    until: str = ""
+
+    def has_ended(self, now: datetime) -> bool:
+        """Whether the token is good for nothing any more."""
+        return bool(self.until) and datetime.fromisoformat(self.until) <= now
 
 
 def read(path: Path) -> tuple[Person, ...]:
@@ -53,6 +59,8 @@ def read(path: Path) -> tuple[Person, ...]:
     for person in found:
         if not isinstance(person.name, str) or not _NAME(person.name) or not _HASH(str(person.hash)):
             raise UsersError(f"{path} is damaged: {person.name!r} is no name, or has no hash")
+        if person.until and not _is_time(person.until):
+            raise UsersError(f"{path} is damaged: {person.until!r}, the end of {person.name}'s token, is no time")
     return tuple(sorted(found, key=lambda person: person.name))
 
 
@@ -61,12 +69,19 @@ def write(path: Path, people: tuple[Person, ...]) -> None:
     write_private(path, json.dumps({"users": [asdict(person) for person in people]}, indent=1).encode() + b"\n")
 
 
-def new_person(name: str, role: Role, since: str) -> tuple[Person, str]:
+def new_person(name: str, role: Role, since: str, until: str = "") -> tuple[Person, str]:
     """Somebody with a token, which is nowhere but in the answer. Raises UsersError for a name that is none."""
     if not _NAME(name):
         raise UsersError(f"{name!r} is no name: up to 63 of a-z, 0-9, '.', '@' and '-', a letter or digit at both ends")
     token = secrets.token_urlsafe(32)
-    return Person(name, role, _hash(token), since), token
+    return Person(name, role, _hash(token), since, until), token
+
+
+def _is_time(text: object) -> bool:
+    try:
+        return datetime.fromisoformat(str(text)).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _hash(token: str) -> str:
@@ -76,17 +91,25 @@ def _hash(token: str) -> str:
 class Users:
     """The file as a plane reads it: anew whenever it has changed, so that who is removed is out at the next request.
 
-    ``on_loss`` is called when a token has lost something. With a damaged file nobody of it may do anything.
+    ``on_loss`` is called when a token has lost something, or has ended. With a damaged file nobody of it may do
+    anything. A clock that goes back gives no ended token its rights again: the latest time that was seen counts.
     """
 
-    def __init__(self, path: Path, on_loss: Callable[[], object]) -> None:
+    def __init__(self, path: Path, on_loss: Callable[[], object], clock: Callable[[], datetime]) -> None:
         self._path = path
         self._on_loss = on_loss
+        self._clock = clock
+        self._now = clock()
         self._seen: tuple[int, ...] | None = None
         self._people: tuple[Person, ...] = ()
+        self._ending: tuple[Person, ...] = ()
 
     def refresh(self) -> None:
-        """Look whether the file has changed."""
+        """Look whether the file has changed, or a token has ended."""
+        self._now = max(self._now, self._clock())
+        if any(person.has_ended(self._now) for person in self._ending):
+            self._ending = self._yet_to_end()
+            self._on_loss()
         try:
             found = self._path.stat()
             seen: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -101,14 +124,18 @@ class Users:
             people = ()
         lost = {(each.hash, each.role) for each in self._people} - {(each.hash, each.role) for each in people}
         self._seen, self._people = seen, people
+        self._ending = self._yet_to_end()
         if lost:
             self._on_loss()
 
+    def _yet_to_end(self) -> tuple[Person, ...]:
+        return tuple(each for each in self._people if each.until and not each.has_ended(self._now))
+
     def find(self, token: str) -> Person | None:
-        """Whose token it is."""
+        """Whose token it is; None for one that has ended too."""
         self.refresh()
         asked, found = _hash(token), None
         for person in self._people:
             if hmac.compare_digest(person.hash, asked):
                 found = person
-        return found
+        return found if found is None or not found.has_ended(self._now) else None

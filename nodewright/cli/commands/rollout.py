@@ -15,7 +15,7 @@ from nodewright.cli.choosing import Labels, selector_of
 from nodewright.cli.cluster.access import Target
 from nodewright.cli.exits import FAILED, CliError
 from nodewright.cli.help import Command
-from nodewright.cli.options import Context, Kubeconfig, Namespace
+from nodewright.cli.options import Context, Kubeconfig, Namespace, duration_of
 from nodewright.cli.rollout.access import Deployment, deployment, deployments
 from nodewright.cli.rollout.naming import KIND, must_be_kind, name_of
 from nodewright.cli.screen import say
@@ -72,7 +72,7 @@ def status(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
     It is done when the new Machines are available; what old ones wait for is said, and waited for with --wait-gone.
     """
-    seconds = _seconds(timeout)
+    seconds = duration_of("--timeout", timeout).total_seconds() or None  # 0: for ever
 
     async def act(found: Deployment) -> None:
         from nodewright.cli.rollout.following import Following, follow  # noqa: PLC0415
@@ -272,17 +272,6 @@ def _show(revision: Revision) -> None:
 
     say(f"# revision {revision.number}, MachineSet {revision.machine_set}")
     say(yaml.safe_dump(dict(revision.template), sort_keys=False).rstrip())
-
-
-def _seconds(text: str) -> float | None:
-    """None: for ever. Raises CliError (usage)."""
-    from api.durations import parse_duration  # noqa: PLC0415
-    from nodewright.cli.exits import USAGE  # noqa: PLC0415
-
-    try:
-        return parse_duration(text).total_seconds() or None
-    except ValueError as error:
-        raise CliError(f"--timeout: {error}", code=USAGE) from None
 
 
 def _paused(name: str, verb: str) -> CliError:

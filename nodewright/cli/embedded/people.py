@@ -6,15 +6,18 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from api.durations import format_time
 from nodewright.apiserver.app.kubeconfig import write_token_kubeconfig
 from nodewright.apiserver.app.users import MOST, USERS_FILE, Person, UsersError, new_person, read, write
 from nodewright.apiserver.roles import Role
 from nodewright.cli.embedded.folder import remembered_port
 from nodewright.cli.exits import USAGE, CliError
 
+FOR_EVER = timedelta()
 _LOCK = "users.lock"
 
 
@@ -28,7 +31,7 @@ def people(folder: Path) -> tuple[Person, ...]:
         raise CliError(f"{folder}: {error.strerror}") from error
 
 
-def add(folder: Path, name: str, role: Role, kubeconfig: Path) -> None:
+def add(folder: Path, name: str, role: Role, kubeconfig: Path, lifetime: timedelta = FOR_EVER) -> None:
     """The kubeconfig is written first: a token that nobody knows must not be left. Raises CliError."""
     port = remembered_port(folder)
     if not port or not (folder / "ca.crt").exists():
@@ -36,13 +39,15 @@ def add(folder: Path, name: str, role: Role, kubeconfig: Path) -> None:
     if kubeconfig.exists() or kubeconfig.is_symlink():
         raise CliError(f"{kubeconfig} exists: it would be overwritten", "Choose another --kubeconfig")
     try:
-        person, token = new_person(name, role, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        now = datetime.now(UTC)
+        person, token = new_person(name, role, format_time(now), end_after(lifetime, now))
     except UsersError as error:
         raise CliError(str(error), code=USAGE) from error
     with _changing(folder):
         known = people(folder)
         if any(each.name == name for each in known):
-            raise CliError(f"{name} has access already", f"For a new token: `nodewright users remove {name}` first")
+            hint = f"`nodewright users renew {name}` puts the end off; for a new token `users remove {name}` first"
+            raise CliError(f"{name} has access already", hint)
         if len(known) >= MOST:
             raise CliError(f"{MOST} people have access already", "Remove some")
         write_token_kubeconfig(kubeconfig, f"https://127.0.0.1:{port}", folder / "ca.crt", (name, token))
@@ -52,11 +57,30 @@ def add(folder: Path, name: str, role: Role, kubeconfig: Path) -> None:
 def remove(folder: Path, name: str) -> None:
     """Raises CliError."""
     with _changing(folder):
-        known = people(folder)
-        left = tuple(each for each in known if each.name != name)
-        if len(left) == len(known):
-            raise CliError(f"{name} has no access", "`nodewright users list` shows who has")
+        _, left = _without(folder, name)
         write(folder / USERS_FILE, left)
+
+
+def renew(folder: Path, name: str, lifetime: timedelta) -> Person:
+    """The same token ends ``lifetime`` from now, if it has ended too. Raises CliError."""
+    with _changing(folder):
+        person, others = _without(folder, name)
+        renewed = replace(person, until=end_after(lifetime, datetime.now(UTC)))
+        write(folder / USERS_FILE, (*others, renewed))
+    return renewed
+
+
+def end_after(lifetime: timedelta, now: datetime) -> str:
+    """RFC 3339; "" for ``FOR_EVER``."""
+    return format_time(now + lifetime) if lifetime else ""
+
+
+def _without(folder: Path, name: str) -> tuple[Person, tuple[Person, ...]]:
+    known = people(folder)
+    found = next((each for each in known if each.name == name), None)
+    if found is None:
+        raise CliError(f"{name} has no access", "`nodewright users list` shows who has")
+    return found, tuple(each for each in known if each is not found)
 
 
 @contextmanager

@@ -13,11 +13,11 @@ import typer
 from api.names import SYSTEM_NAMESPACE
 from nodewright.cli import election
 from nodewright.cli.cluster.access import plain_errors
-from nodewright.cli.exits import USAGE, CliError, leave_at_once
+from nodewright.cli.exits import CliError, leave_at_once
 from nodewright.cli.flags import with_flags
 from nodewright.cli.gateways import listener_flags
 from nodewright.cli.gateways.listener_flags import ListenerFlags
-from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity
+from nodewright.cli.options import Format, LogFormat, LogLevel, Verbosity, duration_of
 from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
@@ -118,18 +118,10 @@ def command(  # noqa: PLR0913  (one parameter per group of options)
         config = load(config_file)
     except ConfigError as error:
         raise CliError(str(error), "--config-file names it; docs/tasks/cloudpool-proxy.md has its fields") from error
-    how = _How(listener, scale_down, _seconds(scale_down.drain_timeout), elect.election())
+    drain_timeout = duration_of("--drain-timeout", scale_down.drain_timeout)
+    how = _How(listener, scale_down, drain_timeout.total_seconds(), elect.election())
     configure(json=log_format.json, level=Verbosity.DEBUG.value if klog.debug else log_level.value)
     asyncio.run(_run(config, how))
-
-
-def _seconds(text: str) -> float:
-    from api.durations import parse_duration  # noqa: PLC0415
-
-    try:
-        return parse_duration(text).total_seconds()
-    except ValueError as error:
-        raise CliError(f"--drain-timeout: {error}", code=USAGE) from error
 
 
 def _options(config: ProxyConfig, how: _How) -> ProxyOptions:

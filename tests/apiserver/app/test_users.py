@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from nodewright.apiserver.roles import Role
 from tests.apiserver.app.client import WIDGETS, Client, client_of
 from tests.kubectl.manifests import WIDGET_CRD, widget
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
 SECRETS = "/api/v1/namespaces/default/secrets"
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -154,12 +157,67 @@ def test_the_file_is_private_and_holds_no_token(tmp_path: Path) -> None:
     path = tmp_path / USERS_FILE
     assert path.stat().st_mode & 0o777 == 0o600
     assert token not in path.read_text()
-    users = Users(path, lambda: None)
+    users = Users(path, lambda: None, lambda: START)
     found = users.find(token)
     assert found is not None
     assert found.name == "ann"
     assert users.find(found.hash) is None, "a hash is no token"
     assert users.find("") is None
+
+
+class Clock:
+    """Shows what it is set to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def test_a_token_ends_at_its_time_and_watches_end_with_it(tmp_path: Path) -> None:
+    ann, token = new_person("ann", Role.ADMIN, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z")
+    bob, other = new_person("bob", Role.READ_ONLY, "2026-01-01T00:00:00Z")
+    write(tmp_path / USERS_FILE, (ann, bob))
+    clock, losses = Clock(), list[None]()
+    users = Users(tmp_path / USERS_FILE, lambda: losses.append(None), clock)
+    clock.now += timedelta(hours=1, seconds=-1)
+    assert users.find(token) == ann
+    assert losses == []
+    clock.now += timedelta(seconds=1)
+    users.refresh()  # a request of anybody
+    assert len(losses) == 1
+    assert users.find(token) is None
+    assert users.find(other) == bob, "one without an end stays"
+    assert len(losses) == 1, "it is cut once"
+
+
+def test_a_clock_that_goes_back_revives_no_token_but_a_renewal_does(tmp_path: Path) -> None:
+    ann, token = new_person("ann", Role.ADMIN, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z")
+    write(tmp_path / USERS_FILE, (ann,))
+    clock = Clock()
+    users = Users(tmp_path / USERS_FILE, lambda: None, clock)
+    clock.now += timedelta(hours=2)
+    assert users.find(token) is None
+    clock.now = START
+    assert users.find(token) is None
+    write(tmp_path / USERS_FILE, (replace(ann, until="2026-01-01T03:00:00Z"),))
+    assert users.find(token) is not None
+
+
+@pytest.mark.parametrize("until", ["soon", 7, "2026-01-01", "2026-01-01T00:00:00"])
+def test_an_end_that_is_no_time_is_damage(tmp_path: Path, until: Any) -> None:
+    person = {"name": "a", "role": "admin", "hash": "0" * 64, "since": "", "until": until}
+    (tmp_path / USERS_FILE).write_text(json.dumps({"users": [person]}))
+    with pytest.raises(UsersError, match="the end of a's token, is no time"):
+        read(tmp_path / USERS_FILE)
+
+
+async def test_a_token_that_has_ended_is_refused_by_the_api_server(plane: APIServer, tmp_path: Path) -> None:
+    person, token = new_person("ann", Role.ADMIN, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
+    write(tmp_path / USERS_FILE, (person,))
+    async with client_of(plane, token=token) as ann:
+        assert (await ann("GET", MAPS)).status == 401
 
 
 @pytest.mark.parametrize("name", ["", "system:admin", "A", "a/b", "-a", "a" * 64, "a\nb", "ä"])
