@@ -7,11 +7,9 @@ failed twice meanwhile: this case runs it and reads its figures.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 from hack.bench.figures import Figure
+from hack.bench.labtests import printed_by
 
 TEST = "tests/hosts/clusters/test_control_plane_rolls.py::test_three_are_upgraded_on_their_hosts"
 GOAL = 1.3
@@ -21,11 +19,7 @@ _REQUESTS = re.compile(r"(?P<asked>\d+) writes and reads, (?P<late>\d+) needed a
 
 def upgrade() -> list[Figure]:
     """Ten minutes and more; needs the lab. Raises RuntimeError if the upgrade did not come to its end."""
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-n0", TEST]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stdout[-4000:])
-    return figures_in(done.stdout)
+    return figures_in(printed_by(TEST))
 
 
 def figures_in(text: str) -> list[Figure]:

@@ -7,11 +7,9 @@ it and reads its figures. `NODEWRIGHT_SSH_HOSTS` says how many.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 from hack.bench.figures import Figure
+from hack.bench.labtests import printed_by
 
 TEST = "tests/hosts/test_ssh_at_once.py::test_fifty_hosts_join_at_once_and_each_has_one_machine"
 GOAL = 12.0
@@ -23,11 +21,7 @@ _FIGURES = re.compile(
 
 def joins() -> list[Figure]:
     """Some minutes; needs the lab. Raises RuntimeError if they did not all join."""
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-n0", TEST]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stdout[-4000:])
-    return figures_in(done.stdout)
+    return figures_in(printed_by(TEST))
 
 
 def figures_in(text: str) -> list[Figure]:

@@ -102,13 +102,13 @@ class Users:
         self._now = clock()
         self._seen: tuple[int, ...] | None = None
         self._people: tuple[Person, ...] = ()
-        self._ending: tuple[Person, ...] = ()
+        self._next_end: datetime | None = None
 
     def refresh(self) -> None:
         """Look whether the file has changed, or a token has ended."""
         self._now = max(self._now, self._clock())
-        if any(person.has_ended(self._now) for person in self._ending):
-            self._ending = self._yet_to_end()
+        if self._next_end is not None and self._next_end <= self._now:
+            self._next_end = self._earliest_end()
             self._on_loss()
         try:
             found = self._path.stat()
@@ -124,12 +124,14 @@ class Users:
             people = ()
         lost = {(each.hash, each.role) for each in self._people} - {(each.hash, each.role) for each in people}
         self._seen, self._people = seen, people
-        self._ending = self._yet_to_end()
+        self._next_end = self._earliest_end()
         if lost:
             self._on_loss()
 
-    def _yet_to_end(self) -> tuple[Person, ...]:
-        return tuple(each for each in self._people if each.until and not each.has_ended(self._now))
+    def _earliest_end(self) -> datetime | None:
+        """Of the tokens that have not ended: so that a request compares one time, however many people there are."""
+        ends = (datetime.fromisoformat(each.until) for each in self._people if each.until)
+        return min((end for end in ends if end > self._now), default=None)
 
     def find(self, token: str) -> Person | None:
         """Whose token it is; None for one that has ended too."""

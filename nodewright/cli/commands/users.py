@@ -75,9 +75,9 @@ def list_(data_dir: DataDir = None, output: OutputOption = Output.TEXT) -> None:
             say(f"{row['name'].ljust(wide)}  {row['role'].ljust(9)}  since {row['since']}  {end}")
 
 
-@group.command("renew", cls=Command, short_help="Put off the end of somebody's token")
+@group.command("renew", cls=Command, short_help="Extend somebody's token")
 def renew(name: Name, expires: Expires = A_YEAR, data_dir: DataDir = None) -> None:
-    """NAME's kubeconfig stays as it is; its token ends so long after now, if it has ended already too."""
+    """The token ends so long after now, even if it has expired already. NAME's kubeconfig stays as it is."""
     from nodewright.cli.embedded.people import renew as renewed  # noqa: PLC0415
 
     person = renewed(_folder(data_dir), name, duration_of("--expires", expires))

@@ -40,13 +40,13 @@ def add(folder: Path, name: str, role: Role, kubeconfig: Path, lifetime: timedel
         raise CliError(f"{kubeconfig} exists: it would be overwritten", "Choose another --kubeconfig")
     try:
         now = datetime.now(UTC)
-        person, token = new_person(name, role, format_time(now), end_after(lifetime, now))
+        person, token = new_person(name, role, format_time(now), _end_after(lifetime, now))
     except UsersError as error:
         raise CliError(str(error), code=USAGE) from error
     with _changing(folder):
         known = people(folder)
         if any(each.name == name for each in known):
-            hint = f"`nodewright users renew {name}` puts the end off; for a new token `users remove {name}` first"
+            hint = f"`nodewright users renew {name}` extends the token; for a new one `users remove {name}` first"
             raise CliError(f"{name} has access already", hint)
         if len(known) >= MOST:
             raise CliError(f"{MOST} people have access already", "Remove some")
@@ -62,15 +62,15 @@ def remove(folder: Path, name: str) -> None:
 
 
 def renew(folder: Path, name: str, lifetime: timedelta) -> Person:
-    """The same token ends ``lifetime`` from now, if it has ended too. Raises CliError."""
+    """The same token ends ``lifetime`` from now, even if it has expired. Raises CliError."""
     with _changing(folder):
         person, others = _without(folder, name)
-        renewed = replace(person, until=end_after(lifetime, datetime.now(UTC)))
+        renewed = replace(person, until=_end_after(lifetime, datetime.now(UTC)))
         write(folder / USERS_FILE, (*others, renewed))
     return renewed
 
 
-def end_after(lifetime: timedelta, now: datetime) -> str:
+def _end_after(lifetime: timedelta, now: datetime) -> str:
     """RFC 3339; "" for ``FOR_EVER``."""
     return format_time(now + lifetime) if lifetime else ""
 
