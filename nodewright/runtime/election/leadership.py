@@ -201,12 +201,25 @@ class LeaseLeadership:
             return
         try:
             async with asyncio.timeout(self._left()):
-                await self._patch(self._seen.lease, released(self._wall()))
+                await self._give_back()
             _log.info("released the lease", lease=self.name)
         except (KubeError, TimeoutError) as error:
             _log.info("the lease could not be released, it runs out", lease=self.name, error=str(error))
         finally:
             self._candidate = replace(self._candidate, renewed_at=None)
+
+    async def _give_back(self) -> None:
+        """Raises KubeError. A renewal that was cut off may have arrived: then the Lease is newer than we saw."""
+        assert self._seen.lease is not None
+        try:
+            await self._patch(self._seen.lease, released(self._wall()))
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            await self._look()
+            if self._seen.lease is None or holder_of(self._seen.lease).identity != self._candidate.identity:
+                return
+            await self._patch(self._seen.lease, released(self._wall()))
 
     async def _is_alone(self) -> bool:
         """With the Lease in hand: whether nobody else works on what it stands for. If somebody does, it is let go."""
