@@ -147,7 +147,7 @@ lock: ## Resolve the dependencies anew and write both lock files (hashes, no add
 	@$(UV_CMD) pip compile pyproject.toml --group dev --universal --generate-hashes --no-annotate --quiet \
 	  --upgrade --custom-compile-command "make lock" --output-file requirements.lock
 	@$(UV_CMD) pip compile pyproject.toml --constraint requirements.lock --universal --generate-hashes --no-annotate \
-	  --quiet --extra externalgrpc --extra openstack --extra ssh \
+	  --quiet --extra externalgrpc --extra openstack --extra s3 --extra ssh \
 	  --custom-compile-command "make lock" --output-file requirements-runtime.lock
 
 .PHONY: real-plane

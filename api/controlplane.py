@@ -13,6 +13,9 @@ from api.meta import Conditions, Count, Duration, FailureDomains, Generation, Me
 from api.model import ATOMIC_LIST, Model, Rule, Schema, name_fits
 from api.resource import AGE, Column, Resource, Scale
 
+AgeKey = Annotated[str, Field(max_length=100, pattern=r"^age1[02-9ac-hj-np-z]{58}$")]
+"""Public key of age, as ``age-keygen`` prints it (Bech32)."""
+
 
 class ControlPlaneRollout(Model):
     """How Machines of an earlier template or version give way, always one after the other."""
@@ -41,8 +44,28 @@ class ControlPlaneRemediation(Model):
     """After so long without a replacement the count begins anew."""
 
 
+class SnapshotBucket(Model):
+    """A bucket of S3, or of whatever speaks its protocol. Snapshots hold all Secrets of the cluster."""
+
+    __rules__: ClassVar = (
+        Rule(
+            "!has(self.secretName) || (has(self.recipients) && size(self.recipients) > 0) != "
+            "(has(self.plain) && self.plain)",
+            "name recipients, who alone can read the snapshots, or set plain to true: not both",
+        ),
+    )
+
+    secret_name: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    """Secret in this namespace with ``url`` (``https://host/bucket/folder``), ``accessKeyID`` and ``secretAccessKey``,
+    and if needed ``region`` and ``ca.crt``. Nothing is saved in a bucket without it."""
+    recipients: Annotated[list[AgeKey], Field(max_length=20), ATOMIC_LIST] | None = None
+    """Public keys of age (``age1...``) for which each snapshot is encrypted before it leaves the process."""
+    plain: bool = False
+    """True: snapshots are not encrypted."""
+
+
 class EtcdSnapshotSettings(Model):
-    """Where etcd is saved on its host before an upgrade changes it."""
+    """Where etcd is saved before an upgrade changes it: on its host, in a bucket, or both."""
 
     path: (
         Annotated[
@@ -57,14 +80,17 @@ class EtcdSnapshotSettings(Model):
     two further copies of the database."""
     keep: Annotated[int, Field(ge=1, le=99), Schema({"format": "int32"})] = 3
     """Snapshots that stay in the folder; older ones are removed."""
+    s3: SnapshotBucket = SnapshotBucket()
+    """Bucket into which etcd is saved before each step of a rollout, in place or by replacement. Nothing is removed
+    there."""
 
 
 class ControlPlaneEtcd(Model):
     """How etcd is looked after."""
 
     snapshot: EtcdSnapshotSettings = EtcdSnapshotSettings()
-    """A snapshot before each upgrade in place. The upgrade of a host begins only once its snapshot was taken and its
-    checksum is right."""
+    """A snapshot before each step of a rollout. The step begins only once its snapshot was taken and its checksum is
+    right."""
 
 
 class ControlPlaneSpec(Model):
@@ -135,6 +161,21 @@ class EtcdSummary(Model):
     """Size of the largest database."""
 
 
+class EtcdSnapshotRecord(Model):
+    """A snapshot in a bucket."""
+
+    step: Annotated[str, Field(max_length=64)]
+    """Names the step for which it was taken."""
+    time: Time
+    """When it began."""
+    size_bytes: Annotated[int, Field(ge=0), Schema({"format": "int64"})]
+    """Size of the database."""
+    revision: Annotated[int, Field(ge=0), Schema({"format": "int64"})]
+    """etcd's revision when it began. All until then is in it."""
+    location: Message
+    """URL of the object."""
+
+
 class PendingOperation(Model):
     """The change that was decided last. It is written before it is made, and repeated until it is seen."""
 
@@ -178,6 +219,8 @@ class ControlPlaneStatus(Model):
     """Machines that were removed since they did not work."""
     etcd: EtcdSummary | None = None
     """etcd's members at the last look."""
+    etcd_snapshot: EtcdSnapshotRecord | None = None
+    """The last snapshot of etcd that went into a bucket."""
     resting_failure_domains: Annotated[list[RestingDomain], Field(max_length=64), ATOMIC_LIST] | None = None
     """Failure domains that were out of stock or quota. A Machine that joins goes to another one."""
     next: Message | None = None

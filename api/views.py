@@ -246,17 +246,36 @@ class ControlPlaneRemediationView:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotBucketView:
+    """``SnapshotBucket`` of ``api/controlplane.py``."""
+
+    secret_name: str | None = None
+    recipients: Any = None
+    plain: bool = False
+
+    @classmethod
+    def read(cls, found: Reading) -> SnapshotBucketView:
+        return cls(
+            secret_name=found.text("secretName", None),
+            recipients=found.raw("recipients"),
+            plain=found.flag("plain", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class EtcdSnapshotSettingsView:
     """``EtcdSnapshotSettings`` of ``api/controlplane.py``."""
 
     path: str | None = None
     keep: int = 3
+    s3: SnapshotBucketView = SnapshotBucketView()
 
     @classmethod
     def read(cls, found: Reading) -> EtcdSnapshotSettingsView:
         return cls(
             path=found.text("path", None),
             keep=found.count("keep", 3, 1, 99),
+            s3=SnapshotBucketView.read(found.child("s3")),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from controllers.controlplane import saving
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.placement import next_domain
 from controllers.controlplane.planner import decide
@@ -117,11 +118,12 @@ def _stages(observed: Observed, taken: list[tuple[State, Step, str]]) -> Iterato
                 raised = () if uploaded else (f"kubeadm's configuration in the cluster is raised to {version}",)
                 uploaded = True
                 works = "its etcd member and its static pods have to work before anything else"
-                yield Stage(f"Machine {name} joins{where}", (*raised, f"kubeadm join, {version}", works))
+                saved = _saved(observed, state, step)
+                yield Stage(f"Machine {name} joins{where}", (*saved, *raised, f"kubeadm join, {version}", works))
             case Remove(machine=name):
-                yield Stage(
-                    f"Machine {name} goes", ("its Node is drained", "its etcd member is removed, then its host")
-                )
+                saved = _saved(observed, state, step) if not observed.state.policy.surge else ()
+                goes = ("its Node is drained", "its etcd member is removed, then its host")
+                yield Stage(f"Machine {name} goes", (*saved, *goes))
             case RemoveMember(member=member, machine=name) if not _deleted_before(taken, name):
                 title = next(each.title for each in state.members if each.id == member)
                 yield Stage(f"{title} is removed")
@@ -129,8 +131,17 @@ def _stages(observed: Observed, taken: list[tuple[State, Step, str]]) -> Iterato
                 what = f"the certificates of Machine {name} are renewed in place"
                 yield Stage(what, (_expires(state, name), "kubeadm certs renew all, and its static pods restart"))
             case UpgradeInPlace(machine=name):
-                yield Stage(f"Machine {name} is updated in place", _upgrade(observed, first=not uploaded))
+                how = (*_saved(observed, state, step), *_upgrade(observed, first=not uploaded))
+                yield Stage(f"Machine {name} is updated in place", how)
                 uploaded = True
+
+
+def _saved(observed: Observed, state: State, step: Step) -> tuple[str, ...]:
+    """The Machine that goes for one that has joined needs no snapshot of its own."""
+    target = saving.target_of(observed)
+    if target is None or not saving.is_risky(step, state):
+        return ()
+    return (f"etcd is saved in the bucket of Secret {target.secret.name}",)
 
 
 def _expires(state: State, name: str) -> str:

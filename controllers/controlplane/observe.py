@@ -30,6 +30,7 @@ from controllers.kernel.certificates import (
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.etcd_snapshots import NOBODY_SAVES, SnapshotRead, SnapshotsView
 from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.in_place import Revision
 from controllers.kernel.machine_class import class_digest
@@ -89,6 +90,7 @@ class Observed:
     ``addon``: what kube-proxy or CoreDNS lacks once the whole control plane has its version.
     ``resting``: failure domains that had no host, and until when no Machine is made there.
     ``certificates``: what is known of those that its hosts show; None: this process reads none.
+    ``snapshot``: the last one that this process was asked for. ``hosts``: name and address of each that has etcd.
     """
 
     body: Obj
@@ -111,6 +113,8 @@ class Observed:
     resting: tuple[Resting, ...] = ()
     addon: Patch | None = None
     certificates: CertificatesRead | CertificatesUnread | None = None
+    snapshot: SnapshotRead | None = None
+    hosts: tuple[tuple[str, str], ...] = ()
 
     @property
     def revision(self) -> Revision:
@@ -143,7 +147,13 @@ class Observed:
         return next((machine for machine in self.machines if machine.key.name == name), None)
 
 
-def observe(key: Key, view: View, etcd: EtcdView, certificates: CertificatesView = NOBODY_READS) -> Observed | None:
+def observe(
+    key: Key,
+    view: View,
+    etcd: EtcdView,
+    certificates: CertificatesView = NOBODY_READS,
+    snapshots: SnapshotsView = NOBODY_SAVES,
+) -> Observed | None:
     """None if the ControlPlane is gone."""
     body = view.get(CONTROL_PLANE, key)
     if body is None:
@@ -170,10 +180,13 @@ def observe(key: Key, view: View, etcd: EtcdView, certificates: CertificatesView
         return replace(observed, hold=f"spec.clusterName: there is no Cluster {cluster_key}; make it first")
     machines = observed.machines
     everybody = (*machines, *(machine_facts.read(body) for body in _foreign(observed, machines, view)))
-    read = etcd.look(cluster_key, _hosts(everybody)) if everybody else EtcdUnread("there is no Machine")
+    hosts = _hosts(everybody)
+    read = etcd.look(cluster_key, hosts) if everybody else EtcdUnread("there is no Machine")
     observed = replace(
         observed,
         etcd=read,
+        hosts=hosts,
+        snapshot=snapshots.snapshot(cluster_key),
         template=template_of(spec),
         class_digest=class_digest(template_of(spec)["spec"], key.namespace, view),
         lock=_lock(cluster),

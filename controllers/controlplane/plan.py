@@ -11,7 +11,7 @@ from typing import Any
 
 from api import names
 from api.conditions import ControlPlaneCondition, Reason
-from controllers.controlplane import making, spreading, status
+from controllers.controlplane import making, saving, spreading, status
 from controllers.controlplane.holds import replaced_at
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.planner import decide
@@ -83,6 +83,9 @@ def _for_workers(observed: Observed, turn: Turn) -> Plan:
 
 
 def _carried_out(observed: Observed, decision: Decision) -> Plan:
+    held = saving.before(observed, decision.step)
+    if held is not None:
+        return _saving(observed, decision, held)
     change = _change(observed, decision.step)
     if isinstance(decision.step, Wait) and (move := spreading.move_of(observed)) is not None:
         resting = {"restingFailureDomains": spreading.record(observed, move)}
@@ -91,6 +94,19 @@ def _carried_out(observed: Observed, decision: Decision) -> Plan:
     return Plan(
         (*steps(_ledger(observed)), *written, *steps(change.before, change.actions, _events(observed, decision))),
         _outcome(decision),
+        notes=decision.refusals,
+    )
+
+
+def _saving(observed: Observed, decision: Decision, held: saving.Held) -> Plan:
+    """The step waits for its snapshot. What was decided before, and is not seen, stays written down."""
+    waits = Decision(Wait(held.why), decision.refusals)
+    actions: list[Action] = [held.action] if held.action is not None else []
+    if saving.has_failed_anew(observed, held):
+        actions.append(Event(observed.ref, "Warning", str(Reason.SNAPSHOT_FAILED), held.why))
+    return Plan(
+        (*steps(_ledger(observed)), *_reported(observed, waits, held=held), *steps(actions)),
+        plans.Wait(REQUEUE, held.why),
         notes=decision.refusals,
     )
 
@@ -274,14 +290,19 @@ def _delete(observed: Observed) -> Plan:
 
 
 def _reported(
-    observed: Observed, decision: Decision | None, record: dict[str, Any] | None = None, *, guarded: bool = False
+    observed: Observed,
+    decision: Decision | None,
+    record: dict[str, Any] | None = None,
+    *,
+    guarded: bool = False,
+    held: saving.Held | None = None,
 ) -> tuple[tuple[Action, ...], ...]:
     extra = dict(record or {})
     if observed.pending is not None and "pending" not in extra and not _unseen(observed):
         extra["pending"] = None
     if not observed.cluster and not observed.hold:
         extra.setdefault("next", None)
-    patch = status.patch(observed, decision, extra)
+    patch = status.patch(observed, decision, extra, held)
     if guarded and record:
         patch = {**patch, **{key: value for key, value in record.items() if key == "pending"}}
     if not patch:

@@ -12,6 +12,7 @@ from controllers.controlplane.plan import plan
 from controllers.kernel import certificates
 from controllers.kernel.certificates import CertificatesView
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
+from controllers.kernel.etcd_snapshots import NOBODY_SAVES, SnapshotsView
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.pausing import cluster_name_of
 from controllers.kernel.plan import Plan
@@ -44,10 +45,11 @@ def same_to_control_planes(old: Obj, new: Obj) -> bool:
 @dataclass(frozen=True, slots=True)
 class ControlPlaneReconciler:
     """See ``controllers.kernel.reconciler.Reconciler``. ``etcd``: what reads etcd's members; ``certificates``: what
-    reads the certificates that hosts show."""
+    reads the certificates that hosts show; ``snapshots``: what saves etcd in a bucket."""
 
     etcd: EtcdView = NOBODY_READS
     certificates: CertificatesView = certificates.NOBODY_READS
+    snapshots: SnapshotsView = NOBODY_SAVES
     name: str = "controlplane"
     kind: Kind = CONTROL_PLANE
     reports_unreachable: bool = True
@@ -69,7 +71,7 @@ class ControlPlaneReconciler:
         return None
 
     def observe(self, key: Key, view: View, hosts: HostReads | None) -> Observed | None:
-        return observe(key, view, self.etcd, self.certificates)
+        return observe(key, view, self.etcd, self.certificates, self.snapshots)
 
     def plan(self, observed: Observed) -> Plan:
         return plan(observed)

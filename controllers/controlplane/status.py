@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.conditions import ControlPlaneCondition, Reason
-from controllers.controlplane import spreading
+from controllers.controlplane import saving, spreading
 from controllers.controlplane.making import selector
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.quorum import votes_of
@@ -22,8 +22,13 @@ _MOST_MEMBERS = 20
 _MOST_TEXT = 1024
 
 
-def patch(observed: Observed, decision: Decision | None, extra: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The smallest patch of the status; {} if it says all already."""
+def patch(
+    observed: Observed,
+    decision: Decision | None,
+    extra: dict[str, Any] | None = None,
+    held: saving.Held | None = None,
+) -> dict[str, Any]:
+    """The smallest patch of the status; {} if it says all already. ``held``: a step waits for a snapshot."""
     if observed.hold:
         return _held(observed)
     machines = [machine for machine in observed.state.machines if not machine.deleting]
@@ -37,12 +42,13 @@ def patch(observed: Observed, decision: Decision | None, extra: dict[str, Any] |
         "labelSelector": selector(observed),
         "conditions": merge_in_place(
             observed.status.get("conditions"),
-            conditions(observed, decision),
+            conditions(observed, decision, held),
             OWNED,
             Moment(generation_of(observed.body), observed.now),
         ),
         **_version(machines),
         **_etcd(observed),
+        **saving.record(observed),
         **_resting(observed),
         **(extra or {}),
     }
@@ -72,7 +78,7 @@ def works(observed: Observed, machine: Machine) -> bool:
     return machine.whole and member and not machine.goes
 
 
-def conditions(observed: Observed, decision: Decision | None) -> list[Condition]:
+def conditions(observed: Observed, decision: Decision | None, held: saving.Held | None = None) -> list[Condition]:
     if observed.paused:
         return [Condition(ControlPlaneCondition.PAUSED, "True", Reason.PAUSED, observed.paused)]
     if observed.hold:
@@ -80,9 +86,7 @@ def conditions(observed: Observed, decision: Decision | None) -> list[Condition]
         return [condition]
     found = [_ready(observed), _etcd_healthy(observed), _initialized(observed), _up_to_date(observed, decision)]
     found += spreading.condition(observed)
-    remediating = _remediating(observed, decision)
-    if remediating is not None:
-        found.append(remediating)
+    found += filter(None, (saving.condition(observed, held), _remediating(observed, decision)))
     if is_deleting(observed.body):
         left = counted(len(observed.machines), "Machine is", "Machines are")
         found.append(Condition(ControlPlaneCondition.DELETING, "True", Reason.DELETING, f"{left} left"))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from controllers.kernel.bootstrapping import BootstrapOrder
+from controllers.kernel.etcd_snapshots import SnapshotTarget
 from controllers.kernel.refs import Key, Kind, Ref, mapping, spec_of
 from providers.base.contract import Host, HostIdentity, HostRequest
 from providers.base.endpoints import EndpointRequest
@@ -187,6 +188,21 @@ class RemoveEtcdMember:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeEtcdSnapshot:
+    """Save etcd in a bucket; observed in a later reconcile (``controllers.kernel.etcd_snapshots``).
+
+    ``hosts``: as in ``EtcdView.look``. ``key``: the step that waits for it. ``before``: the version that comes next.
+    """
+
+    cluster: Key
+    hosts: tuple[tuple[str, str], ...]
+    target: SnapshotTarget
+    key: str
+    before: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenewKubeconfig:
     """Make the kubeconfig Secret of a cluster that Machines make anew, if it is still due when it is done. Observed in
     a later reconcile. ``endpoint``: ``host:port``."""
@@ -219,7 +235,8 @@ ApiAction = Create | CreateFromTemplate | Patch | Scale | Delete | Evict | Event
 HostAction = CreateHost | UpdateHost | DeleteHost | RebootHost
 BootstrapAction = EnsureBootstrap | RemoveBootstrap
 EndpointAction = EnsureEndpoint | RemoveEndpoint
-Action = ApiAction | HostAction | BootstrapAction | RemoveEtcdMember | RenewKubeconfig | EndpointAction
+EtcdAction = RemoveEtcdMember | TakeEtcdSnapshot
+Action = ApiAction | HostAction | BootstrapAction | EtcdAction | RenewKubeconfig | EndpointAction
 
 
 def kind_of(action: Action) -> Kind | None:
@@ -229,7 +246,7 @@ def kind_of(action: Action) -> Kind | None:
             return kind
         case CreateHost() | UpdateHost() | DeleteHost() | RebootHost() | Event():
             return None
-        case EnsureBootstrap() | RemoveBootstrap() | RemoveEtcdMember() | RenewKubeconfig():
+        case EnsureBootstrap() | RemoveBootstrap() | RemoveEtcdMember() | TakeEtcdSnapshot() | RenewKubeconfig():
             return None
         case EnsureEndpoint() | RemoveEndpoint():
             return None

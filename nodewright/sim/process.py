@@ -29,6 +29,7 @@ from controllers.kernel.actions import (
     RemoveEndpoint,
     RemoveEtcdMember,
     RenewKubeconfig,
+    TakeEtcdSnapshot,
     UpdateHost,
 )
 from controllers.kernel.plan import Blocked, Failed, Plan, Settled, Wait
@@ -230,7 +231,7 @@ class Process:
         elif isinstance(action, RemoveEtcdMember):
             self._out.remove_member(action)
             self._later(reconciler, key, 0.0)
-        elif isinstance(action, RenewKubeconfig | EnsureEndpoint | RemoveEndpoint):
+        elif isinstance(action, TakeEtcdSnapshot | RenewKubeconfig | EnsureEndpoint | RemoveEndpoint):
             self._later(reconciler, key, 0.0)  # no certificates and no endpoints are played
         else:
             answer = self._guarded(action)

@@ -26,6 +26,7 @@ from controllers.kernel.actions import (
     RemoveEtcdMember,
     RenewKubeconfig,
     Scale,
+    TakeEtcdSnapshot,
     UpdateHost,
 )
 from controllers.kernel.conditions import find
@@ -178,7 +179,9 @@ class DryRun:
                 return True
             case EnsureBootstrap() | RemoveBootstrap():
                 return self._bootstraps.perform(action)
-            case Event() | Evict() | RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
+            case Event() | Evict() | RemoveEtcdMember() | TakeEtcdSnapshot():
+                return False
+            case RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
                 return False
             case _:
                 self.in_memory.perform(action)
@@ -231,6 +234,8 @@ def describe(action: Action) -> str:
             return f"remove bootstrap data of {action.machine.key.name}"
         case RemoveEtcdMember():
             return f"remove etcd member {action.member:x}"
+        case TakeEtcdSnapshot():
+            return f"take a snapshot of etcd of {action.cluster.name}"
         case RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
             return f"{_OF_CLUSTERS[type(action)]} of {action.cluster.key.name}"
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,6 +43,10 @@ FORGET = 900.0
 """Seconds after which a Cluster that nobody asks for is forgotten."""
 
 Hosts = tuple[tuple[str, str], ...]
+
+
+class NotReadable(Exception):
+    """Why etcd can't be asked at all."""
 
 
 @dataclass(slots=True)
@@ -110,6 +115,12 @@ class EtcdDirectory:
         known.removes = True
         return self._begin(known, self._remove(action, known, known.task), f"remove an etcd member of {action.cluster}")
 
+    @asynccontextmanager
+    async def gateway(self, cluster: Key) -> AsyncIterator[Gateway]:
+        """For others who ask its members. Raises NotReadable."""
+        async with await self._gateway(cluster, self._known.get(cluster) or _Known((), self._time())) as gateway:
+            yield gateway
+
     @staticmethod
     def _forget_reads(known: _Known) -> None:
         known.turn += 1
@@ -153,7 +164,7 @@ class EtcdDirectory:
         try:
             async with await self._gateway(cluster, known) as gateway:
                 return await read(gateway, known.hosts, self._now(), self._port)
-        except _NotReadable as error:
+        except NotReadable as error:
             return EtcdUnread(str(error))
 
     async def _remove(self, action: RemoveEtcdMember, known: _Known, read: asyncio.Task[None] | None) -> None:
@@ -167,20 +178,20 @@ class EtcdDirectory:
         try:
             async with await self._gateway(action.cluster, known) as gateway:
                 await remove(gateway, known.hosts, action, self._port)
-        except (_NotReadable, RemovalRefused) as error:
+        except (NotReadable, RemovalRefused) as error:
             log.warning("an etcd member stays", why=str(error))
         else:
             log.info("an etcd member was removed")
 
     async def _gateway(self, cluster: Key, known: _Known) -> Gateway:
-        """Raises _NotReadable. The certificate is made anew when the CA changes, or half of its life is over."""
+        """Raises NotReadable. The certificate is made anew when the CA changes, or half of its life is over."""
         authority = await self._authority(Key(cluster.namespace, f"{cluster.name}{SECRET_SUFFIX}"))
         certificate = known.certificate
         if certificate is None or authority != known.authority or self._now() >= certificate.renew_at:
             try:
                 certificate = issue(*authority, self._now())
             except AuthorityError as error:
-                raise _NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, {error}") from None
+                raise NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, {error}") from None
             known.certificate, known.authority = certificate, authority
         connection = Connection(
             "https://etcd", ca=certificate.ca, client_certificate=certificate.certificate, client_key=certificate.key
@@ -188,7 +199,7 @@ class EtcdDirectory:
         try:
             context = connection.ssl_context()
         except ConfigurationError:
-            raise _NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, tls.crt: can't be used") from None
+            raise NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, tls.crt: can't be used") from None
         assert context is not None
         return Gateway(context, self._sockets)
 
@@ -197,21 +208,17 @@ class EtcdDirectory:
             secret = await self._client.get(SECRET, key)
         except ApiError as error:
             what = "there is none" if error.not_found else "it can't be read"
-            raise _NotReadable(f"Secret {key} with etcd's CA: {what}") from None
+            raise NotReadable(f"Secret {key} with etcd's CA: {what}") from None
         except KubeError:
-            raise _NotReadable(f"Secret {key} with etcd's CA: it can't be read") from None
+            raise NotReadable(f"Secret {key} with etcd's CA: it can't be read") from None
         data = mapping(secret.get("data"))
         found = []
         for name in ("tls.crt", "tls.key"):
             try:
                 found.append(base64.b64decode(data[name], validate=True))
             except (KeyError, TypeError, binascii.Error, ValueError):
-                raise _NotReadable(f"Secret {key}, {name}: missing or no base64") from None
+                raise NotReadable(f"Secret {key}, {name}: missing or no base64") from None
         return found[0], found[1]
 
     def _time(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-class _NotReadable(Exception):
-    """Why etcd can't be asked at all."""

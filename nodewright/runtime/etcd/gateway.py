@@ -9,7 +9,7 @@ import asyncio
 import ipaddress
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +24,8 @@ MOST_BYTES = 1 << 20
 """Bytes of an answer; a list of seven members has 2 KiB."""
 TIMEOUT = 5.0
 """Seconds for one call."""
+SILENCE = 60.0
+"""Seconds for which a snapshot may stand still."""
 MOST_MEMBERS = 32
 MOST_TEXT = 200
 
@@ -44,13 +46,15 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a member says of itself. ``leader`` 0: it knows of none; ``version``: of its program, without ``v``."""
+    """What a member says of itself. ``leader`` 0: it knows of none; ``version``: of its program, without ``v``;
+    ``revision``: of its data."""
 
     member: int
     leader: int
     db_size_bytes: int
     errors: tuple[str, ...] = ()
     version: str = ""
+    revision: int = 0
 
 
 class Gateway:
@@ -86,11 +90,12 @@ class Gateway:
     async def status(self, url: str) -> Status:
         answer = await self._ask(url, "/v3/maintenance/status", {})
         header = answer.get("header")
-        own = _number(header.get("member_id")) if isinstance(header, Mapping) else 0
+        header = header if isinstance(header, Mapping) else {}
+        own, revision = _number(header.get("member_id")), _number(header.get("revision"))
         errors = answer.get("errors")
         reported = tuple(_text(each) for each in errors[:5]) if isinstance(errors, list) else ()
         leader, size = _number(answer.get("leader")), _number(answer.get("dbSize"))
-        return Status(own, leader, size, reported, _text(answer.get("version") or ""))
+        return Status(own, leader, size, reported, _text(answer.get("version") or ""), revision)
 
     async def alarms(self, url: str) -> dict[int, tuple[str, ...]]:
         """By member: ``NOSPACE``, ``CORRUPT``."""
@@ -105,6 +110,22 @@ class Gateway:
 
     async def remove(self, url: str, member: int) -> None:
         await self._ask(url, "/v3/cluster/member/remove", {"ID": str(member)})
+
+    async def snapshot(self, url: str) -> AsyncIterator[bytes]:
+        """The member's answer as it comes, a line of JSON for each part of its database (``SnapshotReader``)."""
+        assert self._session is not None
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=SILENCE)
+        path = f"{url}/v3/maintenance/snapshot"
+        try:
+            async with self._session.post(path, json={}, allow_redirects=False, timeout=limits) as answer:
+                if answer.status != 200:
+                    raise GatewayError(f"HTTP {answer.status} for a snapshot")
+                async for chunk in answer.content.iter_any():
+                    yield chunk
+        except TimeoutError:
+            raise GatewayError(f"its snapshot stood still for {SILENCE:.0f} s") from None
+        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            raise GatewayError(_why(error)) from None
 
     async def _ask(self, url: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         assert self._session is not None

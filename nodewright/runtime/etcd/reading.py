@@ -19,6 +19,10 @@ class RemovalRefused(Exception):
     """etcd is not as it was when the removal was decided, or it does not take it now."""
 
 
+class NoMember(Exception):
+    """No member is there that could be asked for a snapshot, and why."""
+
+
 async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime, port: int = CLIENT_PORT) -> EtcdRead:
     """Never raises GatewayError: members that do not answer are reported. Every member is asked for itself."""
     found, errors = await _list(gateway, hosts, port)
@@ -59,6 +63,29 @@ async def remove(
             raise RemovalRefused(f"{through}: {error}") from None
         return
     raise RemovalRefused("; ".join(errors[:MOST_ERRORS]) or "no host has an address")
+
+
+async def best_member(
+    gateway: Gateway, hosts: Iterable[tuple[str, str]], port: int = CLIENT_PORT
+) -> tuple[str, Status]:
+    """URL and status of a voter that works and has the newest data; the leader last, which has most to do.
+
+    Raises NoMember. A learner gives no snapshot.
+    """
+    found, errors = await _list(gateway, hosts, port)
+    if found is None:
+        raise NoMember("; ".join(errors[:MOST_ERRORS]) or "no host has an address yet")
+    voters = [member for member in found[0] if member.url and not member.learner]
+    reported = await asyncio.gather(*(_status(gateway, member) for member in voters))
+    works = [
+        (status.member != status.leader, -number, member.url, status)
+        for number, (member, status) in enumerate(zip(voters, reported, strict=True))
+        if isinstance(status, Status) and status.leader and status.member == member.id
+    ]
+    if not works:
+        raise NoMember("none of its voters works")
+    *_, url, status = max(works, key=lambda each: each[:2])
+    return url, status
 
 
 async def _list(

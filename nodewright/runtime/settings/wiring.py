@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from controllers.kernel.certificates import CertificatesView
     from controllers.kernel.endpoints import EndpointsView
     from controllers.kernel.etcd import EtcdView
+    from controllers.kernel.etcd_snapshots import SnapshotsView
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from controllers.scheduling.reading import Reader
@@ -116,17 +117,23 @@ def with_node_policy(wanted: Reconcilers, nodes: NodePolicy) -> Reconcilers:
     )
 
 
-def with_etcd(wanted: Reconcilers, etcd: EtcdView) -> Reconcilers:
-    """``wanted``, with the reader of the clusters' etcd members."""
+def with_etcd(wanted: Reconcilers, etcd: EtcdView, snapshots: SnapshotsView) -> Reconcilers:
+    """``wanted``, with the reader of the clusters' etcd members and with what saves them in buckets."""
     from controllers.machine.reconciler import MachineReconciler  # noqa: PLC0415
 
-    kinds: tuple[type[Any], ...] = (MachineReconciler,)
-    if any(reconciler.name == "controlplane" for reconciler in wanted):
-        from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
+    wanted = tuple(
+        replace(reconciler, etcd=etcd) if isinstance(reconciler, MachineReconciler) else reconciler
+        for reconciler in wanted
+    )
+    if all(reconciler.name != "controlplane" for reconciler in wanted):
+        return wanted
+    from controllers.controlplane.reconciler import ControlPlaneReconciler  # noqa: PLC0415
 
-        kinds = (MachineReconciler, ControlPlaneReconciler)
     return tuple(
-        replace(reconciler, etcd=etcd) if isinstance(reconciler, kinds) else reconciler for reconciler in wanted
+        replace(reconciler, etcd=etcd, snapshots=snapshots)
+        if isinstance(reconciler, ControlPlaneReconciler)
+        else reconciler
+        for reconciler in wanted
     )
 
 

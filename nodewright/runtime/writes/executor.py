@@ -12,6 +12,7 @@ What an answer means:
 | Event | always | |
 | bootstrap actions | handed over to the directory of bootstrap data, likewise | |
 | RemoveEtcdMember | handed over to the directory of etcd's members, likewise | |
+| TakeEtcdSnapshot | handed over to whoever takes snapshots of etcd, likewise | |
 | RenewKubeconfig | handed over to the directory of certificates, likewise | |
 | EnsureEndpoint, RemoveEndpoint | handed over to the directory of endpoints, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
@@ -39,6 +40,7 @@ from controllers.kernel.actions import (
     EndpointAction,
     EnsureBootstrap,
     EnsureEndpoint,
+    EtcdAction,
     Event,
     Evict,
     HostAction,
@@ -49,6 +51,7 @@ from controllers.kernel.actions import (
     RemoveEtcdMember,
     RenewKubeconfig,
     Scale,
+    TakeEtcdSnapshot,
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
@@ -136,16 +139,19 @@ class ExecutorDeps:
     workload: APITarget | None = None
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
     submit_etcd: Callable[[RemoveEtcdMember], bool] = lambda _action: False
+    submit_snapshot: Callable[[TakeEtcdSnapshot], bool] = lambda _action: False
     submit_renewal: Callable[[RenewKubeconfig], bool] = lambda _action: False
     submit_endpoint: Callable[[EndpointAction], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
     tell: Callable[[Action], None] = lambda _action: None
 
-    def submit_rare(self, action: RemoveEtcdMember | RenewKubeconfig | EndpointAction) -> bool:
+    def submit_rare(self, action: EtcdAction | RenewKubeconfig | EndpointAction) -> bool:
         """To whoever carries out what is no write to an API server, host or bootstrap data. False: not now."""
         match action:
             case RemoveEtcdMember():
                 return self.submit_etcd(action)
+            case TakeEtcdSnapshot():
+                return self.submit_snapshot(action)
             case RenewKubeconfig():
                 return self.submit_renewal(action)
             case _:
@@ -227,7 +233,7 @@ class Executor:
                 return "ok" if executor_deps.submit_host(action) else "refused"
             case EnsureBootstrap() | RemoveBootstrap():
                 return "ok" if executor_deps.submit_bootstrap(action) else "refused"
-            case RemoveEtcdMember() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
+            case RemoveEtcdMember() | TakeEtcdSnapshot() | RenewKubeconfig() | EnsureEndpoint() | RemoveEndpoint():
                 return "ok" if executor_deps.submit_rare(action) else "refused"
             case Create():
                 result = await self._create(action)

@@ -1,0 +1,66 @@
+"""Snapshots of a cluster's etcd that go into a bucket: what is asked for, and what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from controllers.kernel.refs import Key
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTarget:
+    """``secret``: names the bucket and holds its credentials. ``recipients``: public keys of age; () means in plain,
+    which somebody has asked for."""
+
+    secret: Key
+    recipients: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken:
+    """``key``: the step for which it was asked. ``revision``: etcd's when it began; the snapshot holds all until then.
+
+    ``size_bytes``: of the database; ``location``: URL of the object.
+    """
+
+    key: str
+    at: datetime
+    size_bytes: int
+    revision: int
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFailed:
+    """``why``: for people. It is asked for again at ``retry_at``."""
+
+    key: str
+    why: str
+    retry_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotUnderWay:
+    key: str
+
+
+SnapshotRead = SnapshotTaken | SnapshotFailed | SnapshotUnderWay
+
+
+class SnapshotsView(Protocol):
+    """What a reconciler needs of whoever takes snapshots. It answers at once."""
+
+    def snapshot(self, cluster: Key) -> SnapshotRead | None:
+        """The last one that was asked for in this process; None if none was."""
+
+
+class NobodySaves:
+    """``SnapshotsView`` of a process that takes none: a dry run."""
+
+    def snapshot(self, cluster: Key) -> SnapshotRead | None:
+        return None
+
+
+NOBODY_SAVES = NobodySaves()
