@@ -24,7 +24,6 @@ from nodewright.runtime.cache.reflector import Reflector
 from nodewright.runtime.election.cluster_claims import ClusterClaims
 from nodewright.runtime.election.leadership import AlwaysLeader, Leadership, LeadershipLostError, LeaseLeadership
 from nodewright.runtime.etcd.directory import EtcdDirectory
-from nodewright.runtime.etcd.snapshots import EtcdSnapshots, Means
 from nodewright.runtime.fleet import collectors, outset
 from nodewright.runtime.fleet.chronicle import Chronicle, tell
 from nodewright.runtime.fleet.findings import Finder
@@ -72,9 +71,7 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
-        self.etcd = EtcdDirectory(client.named("etcd"), options.now, sockets=options.workloads.servers.sockets())
-        means = Means(client.named("etcd"), self.etcd.gateway, options.now, options.workloads.servers)
-        self.snapshots = EtcdSnapshots(means)
+        self.etcd = EtcdDirectory(client.named("etcd"), options.now, servers=options.workloads.servers)
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
         self.claims = ClusterClaims(leadership if isinstance(leadership, LeaseLeadership) else None)
@@ -117,7 +114,7 @@ class Manager:
     def _with_views(self, options: RunOptions) -> Reconcilers:
         """The reconcilers, with what they look at beside the cache."""
         wanted = wiring.reconcilers() if options.reconcilers is None else options.reconcilers
-        wanted = wiring.with_certificates(wiring.with_etcd(wanted, self.etcd, self.snapshots), self.certificates)
+        wanted = wiring.with_certificates(wiring.with_etcd(wanted, self.etcd, self.etcd.snapshots), self.certificates)
         wanted = wiring.with_claims(wiring.with_endpoints(wanted, self.endpoints), self.claims)
         return within(sharded(wanted, options.machines), options.namespace)
 
@@ -238,7 +235,7 @@ class Manager:
     async def _end_work(self, grace: float) -> None:
         """Reconciles first, then provider calls, then Events; each has ``grace`` seconds to end by itself."""
         await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
-        directories = (self.endpoints, self.hosts, self.bootstraps, self.snapshots, self.etcd, self.certificates)
+        directories = (self.endpoints, self.hosts, self.bootstraps, self.etcd, self.certificates)
         await asyncio.gather(*(each.close(grace) for each in directories))
         for_events = min(grace, 2.0)
         await self.workloads.close(for_events)
@@ -288,7 +285,6 @@ class Manager:
             self.options.now,
             submit_bootstrap=self.bootstraps.submit,
             submit_etcd=lambda action: self.may_act() and self.etcd.submit(action),
-            submit_snapshot=lambda action: self.may_act() and self.snapshots.submit(action),
             submit_renewal=lambda action: self.may_act() and self.certificates.submit(action),
             submit_endpoint=lambda action: self.may_act() and self.endpoints.submit(action),
             tell=tell,

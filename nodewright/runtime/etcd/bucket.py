@@ -164,7 +164,7 @@ def _client(bucket: Bucket, servers: ServerPolicy) -> AbstractAsyncContextManage
         "s3", region_name=bucket.region, endpoint_url=bucket.endpoint, aws_access_key_id=bucket.key_id,
         aws_secret_access_key=bucket.key, config=config,
     )  # fmt: skip
-    return client  # noqa: RET504  (typed)
+    return client
 
 
 def _context(bucket: Bucket) -> ssl.SSLContext | None:

@@ -19,15 +19,17 @@ from typing import Any
 
 import structlog
 
-from controllers.kernel.actions import RemoveEtcdMember
+from controllers.kernel.actions import EtcdAction, RemoveEtcdMember, TakeEtcdSnapshot
 from controllers.kernel.etcd import EtcdRead, EtcdUnread
 from controllers.kernel.refs import SECRET, Key, mapping
 from nodewright.runtime.etcd.certificate import AuthorityError, ClientCertificate, issue
-from nodewright.runtime.etcd.gateway import Gateway
+from nodewright.runtime.etcd.gateway import Gateway, NotReadable
 from nodewright.runtime.etcd.reading import CLIENT_PORT, RemovalRefused, read, remove
+from nodewright.runtime.etcd.snapshots import EtcdSnapshots, Means
 from nodewright.runtime.kube.client import KubeClient
-from nodewright.runtime.kube.connection import Connection, SocketFactory
+from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError
+from nodewright.runtime.kube.servers import ServerPolicy
 
 _log = structlog.get_logger("nodewright.etcd")
 
@@ -43,10 +45,6 @@ FORGET = 900.0
 """Seconds after which a Cluster that nobody asks for is forgotten."""
 
 Hosts = tuple[tuple[str, str], ...]
-
-
-class NotReadable(Exception):
-    """Why etcd can't be asked at all."""
 
 
 @dataclass(slots=True)
@@ -70,7 +68,7 @@ class _Known:
 class EtcdDirectory:
     """``EtcdView``. One event loop; ``close`` at the end. ``port``: another client port, for tests.
 
-    ``sockets``: see ``Gateway``.
+    ``servers``: which members and which buckets may be asked.
     """
 
     def __init__(
@@ -78,14 +76,15 @@ class EtcdDirectory:
         client: KubeClient,
         now: Callable[[], datetime],
         port: int = CLIENT_PORT,
-        sockets: SocketFactory | None = None,
+        servers: ServerPolicy | None = None,
     ) -> None:
-        self._sockets = sockets
+        self._servers = servers = servers or ServerPolicy()
         self._client = client
         self._now = now
         self._port = port
         self._known: dict[Key, _Known] = {}
         self._closed = False
+        self.snapshots = EtcdSnapshots(Means(client, self.gateway, now, servers, port))
 
     def look(self, cluster: Key, hosts: Hosts) -> EtcdRead:
         at = self._time()
@@ -102,7 +101,11 @@ class EtcdDirectory:
             return EtcdUnread("it was not read yet", finding_out=True)
         return known.result
 
-    def submit(self, action: RemoveEtcdMember) -> bool:
+    def submit(self, action: EtcdAction) -> bool:
+        """False if it can't be begun now; then it is decided anew."""
+        return self.snapshots.submit(action) if isinstance(action, TakeEtcdSnapshot) else self._submit(action)
+
+    def _submit(self, action: RemoveEtcdMember) -> bool:
         """False while a removal is under way for this cluster: then it is decided anew. A removal waits for a read
         to end: with a host that does not answer, a read is under way nearly all the time.
         """
@@ -128,6 +131,7 @@ class EtcdDirectory:
 
     async def close(self, grace: float) -> None:
         self._closed = True
+        await self.snapshots.close(grace)
         tasks = [known.task for known in self._known.values() if known.task is not None]
         if tasks:
             _done, pending = await asyncio.wait(tasks, timeout=grace)
@@ -201,7 +205,7 @@ class EtcdDirectory:
         except ConfigurationError:
             raise NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, tls.crt: can't be used") from None
         assert context is not None
-        return Gateway(context, self._sockets)
+        return Gateway(context, self._servers.sockets())
 
     async def _authority(self, key: Key) -> tuple[bytes, bytes]:
         try:

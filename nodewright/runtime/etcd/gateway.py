@@ -34,6 +34,10 @@ class GatewayError(Exception):
     """A member did not answer, or not as etcd does; the message is short and for people."""
 
 
+class NotReadable(Exception):
+    """Why a cluster's etcd can't be asked at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """One entry of the member list. ``url``: where its client port is, "" if it says none that can be used."""

@@ -21,8 +21,7 @@ from controllers.kernel.actions import TakeEtcdSnapshot
 from controllers.kernel.etcd_snapshots import SnapshotFailed, SnapshotRead, SnapshotTaken, SnapshotUnderWay
 from controllers.kernel.refs import SECRET, Key, mapping
 from nodewright.runtime.etcd.bucket import BucketError, bucket_of, upload
-from nodewright.runtime.etcd.directory import NotReadable
-from nodewright.runtime.etcd.gateway import Gateway, GatewayError, Status
+from nodewright.runtime.etcd.gateway import Gateway, GatewayError, NotReadable, Status
 from nodewright.runtime.etcd.reading import CLIENT_PORT, NoMember, best_member
 from nodewright.runtime.etcd.sealing import SealingError, recipients_of, sealed
 from nodewright.runtime.etcd.snapshot_stream import SnapshotReader

@@ -11,8 +11,7 @@ What an answer means:
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, asked again |
 | Event | always | |
 | bootstrap actions | handed over to the directory of bootstrap data, likewise | |
-| RemoveEtcdMember | handed over to the directory of etcd's members, likewise | |
-| TakeEtcdSnapshot | handed over to whoever takes snapshots of etcd, likewise | |
+| RemoveEtcdMember, TakeEtcdSnapshot | handed over to the directory of etcd's members, likewise | |
 | RenewKubeconfig | handed over to the directory of certificates, likewise | |
 | EnsureEndpoint, RemoveEndpoint | handed over to the directory of endpoints, likewise | |
 | host actions | handed over to the directory; their outcome is observed in a later reconcile | |
@@ -138,8 +137,7 @@ class ExecutorDeps:
     now: Callable[[], datetime]
     workload: APITarget | None = None
     submit_bootstrap: Callable[[BootstrapAction], bool] = lambda _action: False
-    submit_etcd: Callable[[RemoveEtcdMember], bool] = lambda _action: False
-    submit_snapshot: Callable[[TakeEtcdSnapshot], bool] = lambda _action: False
+    submit_etcd: Callable[[EtcdAction], bool] = lambda _action: False
     submit_renewal: Callable[[RenewKubeconfig], bool] = lambda _action: False
     submit_endpoint: Callable[[EndpointAction], bool] = lambda _action: False
     evictions: EvictionPace = field(default_factory=EvictionPace)
@@ -148,10 +146,8 @@ class ExecutorDeps:
     def submit_rare(self, action: EtcdAction | RenewKubeconfig | EndpointAction) -> bool:
         """To whoever carries out what is no write to an API server, host or bootstrap data. False: not now."""
         match action:
-            case RemoveEtcdMember():
+            case RemoveEtcdMember() | TakeEtcdSnapshot():
                 return self.submit_etcd(action)
-            case TakeEtcdSnapshot():
-                return self.submit_snapshot(action)
             case RenewKubeconfig():
                 return self.submit_renewal(action)
             case _:
