@@ -12,7 +12,8 @@ import binascii
 import contextlib
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,8 +107,9 @@ async def upload(
     Raises BucketError, and what ``content`` raises. Keeps one part in memory.
     """
     try:
-        async with _client(bucket, servers) as client:
-            await _upload(client, {"Bucket": bucket.name, "Key": key}, content, part)
+        with _trusted(bucket) as verify:
+            async with await _client(bucket, servers, verify) as client:
+                await _upload(client, {"Bucket": bucket.name, "Key": key}, content, part)
     except _errors() as error:
         raise BucketError(f"{bucket.location('')}: {_why(error)}") from None
 
@@ -140,18 +142,15 @@ async def _in_parts(content: AsyncIterator[bytes], size: int) -> AsyncIterator[b
         yield bytes(waiting)
 
 
-def _client(bucket: Bucket, servers: ServerPolicy) -> AbstractAsyncContextManager[Any]:
+async def _client(bucket: Bucket, servers: ServerPolicy, verify: str | bool) -> AbstractAsyncContextManager[Any]:
     """Nothing of this process's environment is used: no proxy, no file and no service of a cloud with credentials."""
     try:
-        from aiobotocore.config import AioConfig  # noqa: PLC0415  (the extra "s3")
-        from aiobotocore.session import AioSession  # noqa: PLC0415
+        config_class, session_class = await asyncio.to_thread(_library)
     except ImportError:
         raise BucketError("aiobotocore is missing: install nodewright[s3]") from None
-    connector: dict[str, Any] = {"socket_factory": servers.sockets(), "force_close": True}
-    if (context := _context(bucket)) is not None:
-        connector["ssl_context"] = context
-    config = AioConfig(
-        connector_args=connector,
+    config = config_class(
+        connector_args={"socket_factory": servers.sockets()},
+        warm_up_loader_caches=True,  # in a thread: some tenths of a second of CPU
         proxies={},
         connect_timeout=_CONNECT,
         read_timeout=_READ,
@@ -160,18 +159,35 @@ def _client(bucket: Bucket, servers: ServerPolicy) -> AbstractAsyncContextManage
         request_checksum_calculation="when_required",  # many servers know none of the newer checksums
         response_checksum_validation="when_required",
     )
-    client: AbstractAsyncContextManager[Any] = AioSession().create_client(
+    client: AbstractAsyncContextManager[Any] = session_class().create_client(
         "s3", region_name=bucket.region, endpoint_url=bucket.endpoint, aws_access_key_id=bucket.key_id,
-        aws_secret_access_key=bucket.key, config=config,
+        aws_secret_access_key=bucket.key, config=config, verify=verify,
     )  # fmt: skip
     return client
 
 
-def _context(bucket: Bucket) -> ssl.SSLContext | None:
+def _library() -> tuple[Any, Any]:
+    """Slow to import. Raises ImportError without the extra "s3"."""
+    from aiobotocore.config import AioConfig  # noqa: PLC0415
+    from aiobotocore.session import AioSession  # noqa: PLC0415
+
+    return AioConfig, AioSession
+
+
+@contextlib.contextmanager
+def _trusted(bucket: Bucket) -> Iterator[str | bool]:
+    """File with the authorities that count: the library takes certificates as files alone. Raises BucketError."""
+    if not bucket.ca:
+        yield ssl.get_default_verify_paths().cafile or True
+        return
     try:
-        return Connection(bucket.endpoint, ca=bucket.ca).ssl_context()
+        Connection(bucket.endpoint, ca=bucket.ca).ssl_context()
     except ConfigurationError:
         raise BucketError(f"{bucket.endpoint}: ca.crt can't be used") from None
+    with tempfile.NamedTemporaryFile(prefix="nodewright-ca-") as file:
+        file.write(bucket.ca)
+        file.flush()
+        yield file.name
 
 
 def _errors() -> tuple[type[Exception], ...]:
