@@ -35,7 +35,9 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     steps = (*host_steps(join.settings, server, join.contents), *install_steps(join), *last)
     forget = tuple(file.path for file in files)
     # A host that makes the cluster has nobody to report to yet.
-    reporting = None if makes_cluster else Reporting(join.server, join.ca, join.token)
+    reporting = (
+        None if makes_cluster else Reporting(join.server, join.ca, join.token, tells_end=join.control_plane is not None)
+    )
     return Steps(steps, forget, environment(join.settings, server), reporting)
 
 

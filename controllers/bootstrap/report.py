@@ -88,6 +88,7 @@ def as_text(report: Report) -> str:
             "code": report.code,
             "attempt": report.attempt,
             "log": report.log,
+            **({"done": True} if report.done else {}),
         },
         sort_keys=True,
         ensure_ascii=False,
@@ -125,6 +126,7 @@ def _parsed(text: str, secret: str = "") -> Report | None:
         code=_number(parsed.get("code"), 255) or 0,
         attempt=_number(parsed.get("attempt"), _LARGEST) or 1,
         log=_words(parsed.get("log"), secret)[-LONGEST_LOG:],
+        done=parsed.get("done") is True and parsed.get("failed") is not True and step == steps,
     )
 
 

@@ -33,6 +33,7 @@ def config(reporting: Reporting, steps: Steps) -> File:
         "namespace": names.BOOTSTRAP_NAMESPACE,
         "actions": [type(step.action).__name__.lower() for step in steps.steps],
         "secretFiles": secret_files(steps),
+        **({"tellsEnd": True} if reporting.tells_end else {}),
     }
     return File(CONFIG, json.dumps(document, sort_keys=True), 0o600, secret=True)
 
@@ -115,6 +116,13 @@ def made(config, hidden, progress, failure):
     }
 
 
+def all_done(config, hidden, progress):
+    """Tells that all steps have succeeded. For half a minute, since an API server that has just begun may be slow."""
+    said, until = made(config, hidden, progress, ""), time.monotonic() + 30
+    while said and not send(config, dict(said, done=True)) and time.monotonic() < until:
+        time.sleep(@PAUSE@)
+
+
 def event(config, said):
     text = json.dumps(dict(said, sequence=sequence()), sort_keys=True, ensure_ascii=False)
     signature = hmac.new(config["secret"].encode(), ("@DOMAIN@\n" + text).encode(), hashlib.sha256).hexdigest()
@@ -183,6 +191,8 @@ def main():
             due = clock() + @PAUSE@
             if send(config, waiting):
                 waiting, count = None, count + 1
+        if ended and config.get("tellsEnd") and os.path.exists(os.path.join(STATE, "all-done")):
+            return all_done(config, hidden, progress)
         if ended or os.getppid() != parent:
             return
         time.sleep(0.5)

@@ -35,7 +35,7 @@ mode=${{1-}}
 reporter=
 mkdir -p "$state" /etc/nodewright
 : > "$state/log"
-rm -f "$state/failure" "$state/ended"
+rm -f "$state/failure" "$state/ended" "$state/all-done"
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
@@ -115,15 +115,19 @@ modules() {{
   done
 }}
 
+said_all() {{ # after the last step nothing is left to tell
+  kill "$reporter" 2>/dev/null
+}}
+
 hide() {{ # prints what lines of the console must not hold, a line each
   :
 }}
 
 finish() {{ # finish CODE
   printf '{{"code": %s, "step": "%s"}}\n' "$1" "$(cat "$state/progress")" > "$state/result"
-  if [ -n "$reporter" ]; then # it has a last report to send, for which it takes 10 s at most
+  if [ -n "$reporter" ]; then # it has a last report to send, for which it takes 10 s at most; 40 s for that of the end
+    if [ "$1" -eq 0 ]; then said_all; fi
     : > "$state/ended"
-    [ "$1" -ne 0 ] || kill "$reporter" 2>/dev/null
     wait "$reporter" 2>/dev/null
   fi
   exit "$1"
@@ -190,6 +194,9 @@ def render(steps: Steps) -> str:
     return "\n".join(parts)
 
 
+_TELLS_END = 'said_all() {\n  : > "$state/all-done"\n}\n'
+
+
 def _function(name: str, lines: list[str]) -> str:
     body = "\n".join(f"  {line}" for line in lines)
     return f"{name}() {{\n{body}\n}}\n"
@@ -208,6 +215,7 @@ def _reporting(steps: Steps) -> list[str]:
     return [
         f"hide() {{\n  {{ echo {secret} | base64 -d; echo; {f'cat {files}' if files else ':'}; }} 2>/dev/null |"
         " sed '/^.\\{0,5\\}$/d'\n}\n"
+        f"{_TELLS_END if steps.reporting.tells_end else ''}"
         f"{_put(reporter.config(steps.reporting, steps))}\n"
         f"cat > {program} <<'END_OF_PROGRAM'\n{reporter.PROGRAM}END_OF_PROGRAM\n"
         "python=$(command -v python3 || command -v /usr/libexec/platform-python)\n"

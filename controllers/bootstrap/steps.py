@@ -226,11 +226,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """To whom a host tells how far it is: the API server that it joins, with its own bootstrap token."""
+    """To whom a host tells how far it is: the API server that it joins, with its own bootstrap token.
+
+    ``tells_end``: it says too that all steps have succeeded. Its token lives until then.
+    """
 
     server: str
     ca: str
     token: str
+    tells_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)

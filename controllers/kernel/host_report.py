@@ -11,6 +11,7 @@ class Report:
 
     ``action``: what kind of step it is ("binary", "command"; ``controllers.bootstrap.steps``). ``sequence`` grows from
     report to report of one host. ``log``: the end of what the step has printed.
+    ``done``: all steps have succeeded; hosts of control planes say so.
     """
 
     token_id: str
@@ -23,6 +24,7 @@ class Report:
     code: int = 0
     attempt: int = 1
     log: str = ""
+    done: bool = False
 
     @property
     def progress(self) -> str:

@@ -34,7 +34,7 @@ from controllers.kernel.bootstrapping import (
     JoinTarget,
     NoTarget,
 )
-from controllers.kernel.conditions import Condition, find
+from controllers.kernel.conditions import Condition, find, parse_time
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.pausing import cluster_of
 from controllers.kernel.refs import (
@@ -57,6 +57,9 @@ from providers.base.contract import BootstrapRef, Host, HostRequest, KubeletUpgr
 
 RENEWED_FOR = timedelta(hours=24)
 """For so long after its host was made a token is renewed: nobody waits for such a host any more."""
+ENDS_WITHIN = timedelta(hours=1)
+"""So long after its Node joined the host of a control plane that says nothing counts as done: kubeadm has 20 minutes
+for a try."""
 REFUSED_LOOK = 15.0
 """Seconds until it is looked again whether what was refused can be made."""
 _NOT_OURS_TO_MEND = frozenset({Reason.WORKLOAD_UNREACHABLE, Reason.TOKEN_REFUSED})
@@ -234,6 +237,18 @@ def removal(found: Bootstrapping | None, now: datetime, why: str, *, joined: boo
     founds = found.founds if not joined else None
     why = f"remove bootstrap data: {why}"
     return (RemoveBootstrap(machine, secret_key(machine.key), ids, found.need.cluster, why, founds),)
+
+
+def has_ended(found: Bootstrapping | None, machine: Obj, now: datetime) -> bool:
+    """Whether kubeadm is done on a host that has joined. On a control plane the kubelet, and so the Node, is there
+    before etcd and the API server are: if kubeadm fails after it, the host joins a second time, with the same token."""
+    if found is None or not runs_control_plane(machine):
+        return True
+    if found.reads.report is not None and found.reads.report.done:
+        return True
+    joined = find(status_of(machine).get("conditions"), MachineCondition.NODE_JOINED) or {}
+    since = parse_time(joined.get("lastTransitionTime")) if joined.get("status") == "True" else None
+    return since is not None and now - since >= ENDS_WITHIN
 
 
 def after_join(found: Bootstrapping | None, now: datetime) -> tuple[Action, ...]:

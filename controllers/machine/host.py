@@ -274,10 +274,14 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
 
 
 def _bootstrap(observed: Observed, host: Host) -> tuple[Action, ...]:
-    """The token lives until the Node has joined; the status names both first."""
+    """The token lives until the Node has joined, on a control plane until kubeadm has ended; the status names both
+    first."""
+    ended = bootstrap_data.has_ended(observed.bootstrapping, observed.machine, observed.now)
     if observed.own_node is None:
-        joined_before = observed.status.get("nodeRef") and not observed.replaced_host
+        joined_before = observed.status.get("nodeRef") and not observed.replaced_host and ended
         return () if joined_before else bootstrap_data.renewal(observed.bootstrapping, host, observed.now)
+    if not ended:
+        return bootstrap_data.renewal(observed.bootstrapping, host, observed.now)
     if not node_is_ready(observed.own_node) and not observed.status.get("nodeRef"):
         return ()
     return bootstrap_data.after_join(observed.bootstrapping, observed.now)
