@@ -239,16 +239,29 @@ def removal(found: Bootstrapping | None, now: datetime, why: str, *, joined: boo
     return (RemoveBootstrap(machine, secret_key(machine.key), ids, found.need.cluster, why, founds),)
 
 
-def has_ended(found: Bootstrapping | None, machine: Obj, now: datetime) -> bool:
-    """Whether kubeadm is done on a host that has joined. On a control plane the kubelet, and so the Node, is there
-    before etcd and the API server are: if kubeadm fails after it, the host joins a second time, with the same token."""
-    if found is None or not runs_control_plane(machine):
-        return True
+def seconds_to_end(found: Bootstrapping | None, machine: Obj, now: datetime) -> float:
+    """Until kubeadm counts as done on a host that has joined; 0 once it does.
+
+    On a control plane the kubelet, and so the Node, is there before etcd and the API server are: if kubeadm fails after
+    it, the host joins a second time, with the same token.
+    """
+    if found is None or not isinstance(found.reads.data, DataPresent | DataRefused) or not runs_control_plane(machine):
+        return 0.0
     if found.reads.report is not None and found.reads.report.done:
-        return True
+        return 0.0
     joined = find(status_of(machine).get("conditions"), MachineCondition.NODE_JOINED) or {}
     since = parse_time(joined.get("lastTransitionTime")) if joined.get("status") == "True" else None
-    return since is not None and now - since >= ENDS_WITHIN
+    return max(0.0, (ENDS_WITHIN - (now - since if since is not None else timedelta())).total_seconds())
+
+
+def until_end(found: Bootstrapping | None, host: Host, now: datetime) -> tuple[Action, ...]:
+    """The token of such a host is renewed. One that is not seen is not made again: it may have gone for good. The host
+    that made its cluster has none."""
+    if found is None:
+        return ()
+    data = found.reads.data
+    had_one = data.token_id if isinstance(data, DataPresent) else isinstance(data, DataRefused) and found.need.token_id
+    return renewal(found, host, now) if had_one else ()
 
 
 def after_join(found: Bootstrapping | None, now: datetime) -> tuple[Action, ...]:

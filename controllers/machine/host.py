@@ -32,6 +32,8 @@ from controllers.machine.readiness import node_is_ready
 from providers.base.contract import Host, HostRequest, HostState
 
 REPLACEMENT = "the replacement of its host"
+TOKEN_LOOK = 300.0
+"""Seconds until a token is looked at again that is to live on: it is renewed every ten minutes."""
 
 
 def decide(observed: Observed, request: HostRequest) -> Decision:
@@ -276,15 +278,14 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
 def _bootstrap(observed: Observed, host: Host) -> tuple[Action, ...]:
     """The token lives until the Node has joined, on a control plane until kubeadm has ended; the status names both
     first."""
-    ended = bootstrap_data.has_ended(observed.bootstrapping, observed.machine, observed.now)
-    if observed.own_node is None:
-        joined_before = observed.status.get("nodeRef") and not observed.replaced_host and ended
-        return () if joined_before else bootstrap_data.renewal(observed.bootstrapping, host, observed.now)
-    if not ended:
-        return bootstrap_data.renewal(observed.bootstrapping, host, observed.now)
-    if not node_is_ready(observed.own_node) and not observed.status.get("nodeRef"):
+    found, joined_before = observed.bootstrapping, observed.status.get("nodeRef")
+    if observed.own_node is None and (not joined_before or observed.replaced_host):
+        return bootstrap_data.renewal(found, host, observed.now)
+    if bootstrap_data.seconds_to_end(found, observed.machine, observed.now):
+        return bootstrap_data.until_end(found, host, observed.now)
+    if observed.own_node is None or not (joined_before or node_is_ready(observed.own_node)):
         return ()
-    return bootstrap_data.after_join(observed.bootstrapping, observed.now)
+    return bootstrap_data.after_join(found, observed.now)
 
 
 def _replacement_over(observed: Observed) -> dict[str, None]:
@@ -329,7 +330,8 @@ def _outcome(observed: Observed, host: Host) -> Outcome:
     if host.state is HostState.STOPPED:
         return Blocked(f"host {host.name} is switched off")
     if node_is_ready(observed.node) and host.state is not HostState.UPDATING:
-        return Settled()
+        left = bootstrap_data.seconds_to_end(observed.bootstrapping, observed.machine, observed.now)
+        return Wait(min(left, TOKEN_LOOK), "kubeadm has not ended yet") if left else Settled()
     if observed.unreachable is not None and host.state is HostState.RUNNING:
         return Blocked(unreachable.message(observed), unreachable.REQUEUE_AFTER)
     return Wait(next_requeue(observed), f"waiting for the Node of host {host.name}")

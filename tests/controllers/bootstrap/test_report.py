@@ -47,6 +47,16 @@ def test_one_changed_character_breaks_the_signature() -> None:
     assert report.verified(right, SECRET) is None
 
 
+@pytest.mark.parametrize(
+    ("said", "done"), [({}, True), ({"failed": True}, False), ({"step": 7}, False), ({"done": 1}, False)]
+)
+def test_a_host_is_done_only_after_its_last_step_and_without_a_failure(said: dict[str, Any], done: bool) -> None:
+    last = Report("abcdef", 7, 13, 13, "join the control plane", done=True)
+    found = report.verified(signed(json.dumps({**json.loads(report.as_text(last)), **said})), SECRET)
+    assert found is not None
+    assert found.done is done
+
+
 def test_without_a_secret_nothing_is_believed() -> None:
     assert report.verified(signed(report.as_text(SAID), ""), "") is None
 

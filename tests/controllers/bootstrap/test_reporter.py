@@ -109,6 +109,25 @@ def test_a_failed_step_is_reported_with_its_number_name_exit_status_and_log(even
     assert event["message"] == "2/2 install kubelet 1.36.9: failed with 7, attempt 1"
 
 
+def test_the_host_of_a_control_plane_says_that_all_its_steps_have_succeeded(events: Events, tmp_path: Path) -> None:
+    slow = Step("join the control plane", Command(("sh", "-c", f"until [ -e {tmp_path}/sequence.read ]; do :; done")))
+    text = script(tmp_path, FINE, slow, events=events, tells_end=True)
+    # The program has to be there before the steps end, as it is where kubeadm takes minutes.
+    reads = "hidden = secrets(config)\n    told,"
+    assert reads in text
+    text = text.replace(reads, "hidden = secrets(config)\n    open(STATE + '/sequence.read', 'w').close()\n    told,")
+    assert run(text).returncode == 0
+    found = report.verified(events.wait(1)[-1], SECRET)
+    assert found is not None
+    assert (found.done, found.failed, found.step, found.steps) == (True, False, 2, 2)
+
+
+def test_a_host_whose_steps_failed_never_says_that_it_is_done(events: Events, tmp_path: Path) -> None:
+    assert run(script(tmp_path, FINE, fails("join", "no"), events=events, tells_end=True)).returncode == 1
+    found = [report.verified(event, SECRET) for event in events.wait(1)]
+    assert [each.done for each in found if each is not None] == [False]
+
+
 SECRETS = [
     f"token {TOKEN} refused",
     f"only {SECRET} of it",
