@@ -21,6 +21,7 @@ from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl, Up
 from tests.hosts import sshpools
 from tests.hosts.clusters import making
+from tests.hosts.clusters.backups import Backups, backups
 from tests.hosts.clusters.making import Prober, Watch, cluster_of_machines, control_plane, reached
 from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
 from tests.hosts.sshpools import Pool
@@ -118,9 +119,28 @@ def test_three_are_upgraded_on_their_hosts(scene: Scene, tmp_path: Path) -> None
     assert not prober.failed
 
 
-def test_three_are_replaced_by_hosts_of_the_next_version(scene: Scene) -> None:
+def test_three_are_replaced_by_hosts_of_the_next_version_and_etcd_is_saved_before_each(
+    scene: Scene, tmp_path: Path
+) -> None:
+    with backups(tmp_path) as bucket:
+        apply(scene.home, bucket.secret())
+        _replace_three(scene, bucket)
+        saved = bucket.databases()
+    assert len(saved) == 3
+    assert all(b"intact" in database for database in saved.values())
+    status = scene.home.json("get", "controlplane", making.NAME)["status"]
+    said = {each["type"]: each for each in status["conditions"]}["EtcdSaved"]
+    print(f"EtcdSaved: {said['message']}")
+    assert (said["status"], said["reason"]) == ("True", "SnapshotTaken")
+    last = status["etcdSnapshot"]
+    assert last["location"] == f"{bucket.s3.url}/{max(saved)}"
+    assert last["sizeBytes"] == len(saved[max(saved)])
+    assert last["location"] in said["message"]
+
+
+def _replace_three(scene: Scene, bucket: Backups) -> None:
     config = {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}
-    there = scene.made(config, rollout={"inPlace": "Never", "maxSurge": 1})
+    there = scene.made(config, rollout={"inPlace": "Never", "maxSurge": 1}, etcd=bucket.spec())
     before = uids(scene.home)
     prober = scene.upgrade(there)
     until(lambda: len(uids(scene.home)) == 3 and len(items(there, "nodes")) == 3, 300)
