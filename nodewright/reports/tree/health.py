@@ -80,6 +80,7 @@ BAD_REASONS: Final = frozenset(
         Reason.CHECKSUM_MISMATCH,
         Reason.MIRROR_UNREACHABLE,
         Reason.ETCD_QUORUM_LOST,
+        Reason.SNAPSHOT_FAILED,
         Reason.CERTIFICATES_EXPIRING,
         Reason.CERTIFICATE_EXPIRED,
         Reason.VERSION_MISMATCH,

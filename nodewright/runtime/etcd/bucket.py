@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.kube.servers import ServerPolicy
+from providers.base.extras import install_command
 
 PART = 8 << 20
 """Bytes of a part: S3 takes 10,000 of them, of at least 5 MiB."""
@@ -30,6 +31,7 @@ _CONNECT, _READ = 10.0, 60.0
 _LARGEST = 64 * 1024
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _FOLDER = re.compile(r"[A-Za-z0-9._/-]{0,400}")
+_CODE = re.compile(r"[A-Za-z0-9]{1,64}")
 _REGION = re.compile(r"[a-z0-9-]{1,63}")
 
 
@@ -147,7 +149,7 @@ async def _client(bucket: Bucket, servers: ServerPolicy, verify: str | bool) -> 
     try:
         config_class, session_class = await asyncio.to_thread(_library)
     except ImportError:
-        raise BucketError("aiobotocore is missing: install nodewright[s3]") from None
+        raise BucketError(f"aiobotocore is missing: {install_command('s3')}") from None
     config = config_class(
         connector_args={"socket_factory": servers.sockets()},
         warm_up_loader_caches=True,  # in a thread: some tenths of a second of CPU
@@ -199,12 +201,13 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _why(error: Exception) -> str:
+    """A code, and our own words: what answers there may be any server, and its words are for who may read it alone."""
     answer = getattr(error, "response", None)
-    if isinstance(answer, Mapping) and isinstance(answer.get("Error"), Mapping):
-        found = answer["Error"]
-        text = f"{found.get('Code') or ''} {found.get('Message') or ''}".strip()
-    else:
-        kwargs = getattr(error, "kwargs", None)
-        inner = kwargs.get("error") if isinstance(kwargs, Mapping) else None
-        text = f"{type(error).__name__} {inner or ''}".strip()
+    if isinstance(answer, Mapping):
+        code = str((answer.get("Error") or {}).get("Code") or "")
+        status = (answer.get("ResponseMetadata") or {}).get("HTTPStatusCode")
+        return f"HTTP {status}{f' {code}' if _CODE.fullmatch(code) else ''}"
+    kwargs = getattr(error, "kwargs", None)
+    inner = kwargs.get("error") if isinstance(kwargs, Mapping) else None
+    text = f"{type(error).__name__} {inner or ''}".strip()
     return "".join(each if each.isprintable() else "?" for each in text[:200])

@@ -119,9 +119,8 @@ def test_three_are_upgraded_on_their_hosts(scene: Scene, tmp_path: Path) -> None
     assert not prober.failed
 
 
-def test_three_are_replaced_by_hosts_of_the_next_version_and_etcd_is_saved_before_each(
-    scene: Scene, tmp_path: Path
-) -> None:
+def test_three_are_replaced_by_hosts_of_the_next_version(scene: Scene, tmp_path: Path) -> None:
+    """And etcd is saved before each."""
     with backups(tmp_path) as bucket:
         apply(scene.home, bucket.secret())
         _replace_three(scene, bucket)

@@ -19,11 +19,13 @@ KEY_ID, KEY = "AKIDEXAMPLE", "a-key-for-tests-alone"
 class FakeS3:
     """``async with`` it. ``objects``: by ``bucket/key``, once they are whole; ``uploads``: those that are not.
 
-    ``refuses``: code with which every part is refused; ``asked``: method and path of each request.
+    ``refuses``: code with which every part is refused; ``says``: answers that alone; ``asked``: method and path of
+    each request.
     """
 
     context: ssl.SSLContext | None = None
     refuses: str = ""
+    says: str = ""
     objects: dict[str, bytes] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -49,6 +51,8 @@ class FakeS3:
     async def _answer(self, request: web.Request) -> web.Response:
         body, where = await request.read(), request.path.lstrip("/")
         self.asked.append((request.method, request.path_qs))
+        if self.says:
+            return web.Response(text=self.says, status=404)
         if not _is_signed(request, body):
             return _error(403, "SignatureDoesNotMatch")
         query = request.query

@@ -78,6 +78,17 @@ async def test_why_the_bucket_takes_nothing_is_said_without_its_key() -> None:
             await upload(bucket(f"{s3.url}/backups", secretAccessKey="another"), "x.db", stream([b"x"]), servers=PLAIN)
 
 
+@pytest.mark.parametrize(
+    "says",
+    ["the-secret-of-a-server", "<Error><Code>a secret!</Code></Error>", "<Error>the-secret", '{"secret": 1}', ""],
+)
+async def test_no_word_of_an_answer_but_its_code_is_said(says: str) -> None:
+    async with FakeS3(says=says or " ") as s3:
+        with pytest.raises(BucketError) as caught:
+            await upload(bucket(f"{s3.url}/backups"), "x.db", stream([b"x"]), servers=PLAIN)
+        assert "secret" not in str(caught.value)
+
+
 async def test_an_address_that_the_process_may_not_connect_to_is_never_asked() -> None:
     async with FakeS3() as s3:
         servers = ServerPolicy(Tls.PLAIN, AddressPolicy(denied=networks(["127.0.0.0/8"])))
