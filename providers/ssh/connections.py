@@ -14,7 +14,8 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
-from providers.ssh.login import Credential, Login, connect, connect_through, error_text, key_of
+from providers.ssh.keys import Credential, Keys
+from providers.ssh.login import Login, connect, connect_through, error_text
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
 
 HANDSHAKES_AT_ONCE = 16
@@ -51,7 +52,7 @@ class Connections:
     """For one event loop; ``close`` ends them all. Hosts behind the same proxy jump share one connection to it."""
 
     def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
+        self._keys = Keys(secrets)
         self._kept: dict[str, _Kept] = {}
         self._jumps: dict[_Way, asyncio.Task[asyncssh.SSHClientConnection]] = {}
         self._turns = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
@@ -112,7 +113,7 @@ class Connections:
             elif kept.connection is not None and not kept.connection.is_closed():
                 return kept.connection
             kept.host, kept.secret, kept.connection = host, secret, None
-            key = await self._key(secret)
+            key = await self._keys.read(secret)
             login = Login(host.address, host.port, host.user, tuple(host.host_keys), secret)
             way = tuple(
                 Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
@@ -145,10 +146,7 @@ class Connections:
             ) from error
 
     async def _to_jump(self, way: _Way) -> asyncssh.SSHClientConnection:
-        return await self._logged_in(way[-1], await self._key(way[-1].secret), way[:-1])
-
-    async def _key(self, secret: str) -> Credential:
-        return key_of(secret, await self._secrets.read(secret))
+        return await self._logged_in(way[-1], await self._keys.read(way[-1].secret), way[:-1])
 
     @staticmethod
     async def _run(host: SSHHost, connection: asyncssh.SSHClientConnection, script: str, step: str) -> Answer:
