@@ -14,6 +14,7 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
+from providers.ssh.hostkeys import pins_of
 from providers.ssh.keys import Credential, Keys
 from providers.ssh.login import Login, connect, connect_through, error_text
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
@@ -114,10 +115,9 @@ class Connections:
                 return kept.connection
             kept.host, kept.secret, kept.connection = host, secret, None
             key = await self._keys.read(secret)
-            login = Login(host.address, host.port, host.user, tuple(host.host_keys), secret)
+            login = Login(host.address, host.port, host.user, pins_of(host), secret)
             way = tuple(
-                Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
-                for jump in host.way
+                Login(jump.address, jump.port, jump.user, pins_of(jump), jump.secret_name or secret) for jump in host.way
             )
             kept.connection = await self._logged_in(login, key, way)
             return kept.connection

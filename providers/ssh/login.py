@@ -14,6 +14,7 @@ import asyncssh
 
 from api.secrets import without_secrets
 from providers.base import addresses
+from providers.ssh.hostkeys import Judge, Pins, WrongCertificateError
 from providers.ssh.keys import Credential
 from providers.ssh.trouble import LoginError, Trouble
 
@@ -25,25 +26,25 @@ KEEPALIVE, KEEPALIVES = 15, 3
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where to log in. ``host_keys``: as in a pool; ``secret``: name of the Secret whose key it is, for messages."""
+    """Where to log in. ``pins``: who it may be; ``secret``: name of the Secret whose key it is, for messages."""
 
     address: str
     port: int
     user: str
-    host_keys: tuple[str, ...]
+    pins: Pins
     secret: str
 
 
 async def connect(login: Login, key: Credential, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
     """A host that does not answer takes no turn of those that do. Raises LoginError."""
-    trusted = [_host_key(text) for text in login.host_keys]
+    judge = Judge(login.pins)
     with _errors_of(login):
         async with asyncio.timeout(CONNECT_TIMEOUT):
             reached = await _reached(login)
         with contextlib.ExitStack() as undo:
             undo.callback(reached.close)
             async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-                made = await asyncssh.connect(sock=reached, **_options(login, key, trusted))
+                made = await asyncssh.connect(sock=reached, **_options(login, key, judge))
             undo.pop_all()
             return made
 
@@ -54,20 +55,20 @@ async def connect_through(
     """The same over a tunnel that the other end of ``jump`` opens. A number is judged as for a direct connection; a
     name is looked up there. Raises LoginError.
     """
-    trusted = [_host_key(text) for text in login.host_keys]
+    judge = Judge(login.pins)
     with _errors_of(login):
         with contextlib.suppress(ValueError):
             addresses.current().check(str(ipaddress.ip_address(login.address)))
         async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, trusted))
+            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, judge))
 
 
-def _options(login: Login, key: Credential, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
+def _options(login: Login, key: Credential, judge: Judge) -> dict[str, Any]:
     """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
     return {
-        "username": login.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,
-        "agent_path": None, "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE,
-        "keepalive_count_max": KEEPALIVES,
+        "username": login.user, "client_keys": [key], "config": None, "agent_path": None,
+        "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE, "keepalive_count_max": KEEPALIVES,
+        **judge.options(),
     }  # fmt: skip
 
 
@@ -76,6 +77,8 @@ def _errors_of(login: Login) -> Iterator[None]:
     """Raises LoginError in place of what asyncssh and the network raise."""
     try:
         yield
+    except WrongCertificateError as error:
+        raise LoginError(Trouble.WRONG_CERTIFICATE, str(error)) from error
     except asyncssh.HostKeyNotVerifiable as error:
         text = "shows a host key that is not among its hostKeys: it is another machine, or was installed anew"
         raise LoginError(Trouble.WRONG_KEY, text) from error
@@ -84,15 +87,6 @@ def _errors_of(login: Login) -> Iterator[None]:
         raise LoginError(Trouble.REFUSED, text) from error
     except (asyncssh.Error, OSError, TimeoutError) as error:
         raise LoginError(Trouble.UNREACHABLE, f"can't be reached: {error_text(error)}") from error
-
-
-def _host_key(text: str) -> asyncssh.SSHKey:
-    try:
-        return asyncssh.import_public_key(text)
-    except asyncssh.KeyImportError as error:
-        certificate = "-cert-v01@openssh.com" in text.partition(" ")[0]
-        what = "an SSH certificate, which is not supported" if certificate else "no public key"
-        raise LoginError(Trouble.WRONG_KEY, f"has an entry in hostKeys that is {what}") from error
 
 
 async def _reached(login: Login) -> socket.socket:

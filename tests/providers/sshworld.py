@@ -35,6 +35,8 @@ class FakeHost:
         self.root = folder / name
         self.home = self.root / "var/lib/nodewright/ssh"
         self.key = asyncssh.generate_private_key("ssh-ed25519")
+        self.certificate: asyncssh.SSHCertificate | None = None
+        """Of its key, which it shows from the next ``up`` on."""
         self.cut: dict[str, str] = {}
         self.dirty = False
         self.hangs = self.endless = False
@@ -94,8 +96,8 @@ class FakeHost:
         """``authorized``: its authorized_keys."""
         keys = asyncssh.import_authorized_keys(authorized)
         self._acceptor = await asyncssh.listen(
-            "127.0.0.1", self.port, server_host_keys=[self.key], authorized_client_keys=keys,
-            process_factory=self._serve, reuse_address=True,
+            "127.0.0.1", self.port, authorized_client_keys=keys, process_factory=self._serve, reuse_address=True,
+            server_host_keys=[self.key if self.certificate is None else (self.key, self.certificate)],
         )  # fmt: skip
         self.port = self._acceptor.get_port()
 
@@ -196,14 +198,14 @@ class World:
         await asyncio.gather(*(host.up() for host in self.hosts.values()))
         self.publish()
 
-    def publish(self, **changes: Mapping[str, Any]) -> None:
-        """The pool. ``changes``: other values of its entries, by host."""
+    def publish(self, shared: Mapping[str, Any] | None = None, **changes: Mapping[str, Any]) -> None:
+        """The pool. ``changes``: other values of its entries, by host; ``shared``: of its spec."""
         entries = [host.entry(**changes.get(name, {})) for name, host in self.hosts.items()]
         self.objects.pool = {
             "apiVersion": "ssh.nodewright.dev/v1alpha1",
             "kind": "SSHHostPool",
             "metadata": {"name": POOL, "namespace": "contract", "resourceVersion": "1"},
-            "spec": {"secretName": SECRET, "hosts": entries},
+            "spec": {"secretName": SECRET, "hosts": entries, **(shared or {})},
         }
 
     async def down(self) -> None:
