@@ -117,7 +117,8 @@ class Connections:
             key = await self._keys.read(secret)
             login = Login(host.address, host.port, host.user, pins_of(host), secret)
             way = tuple(
-                Login(jump.address, jump.port, jump.user, pins_of(jump), jump.secret_name or secret) for jump in host.way
+                Login(jump.address, jump.port, jump.user, pins_of(jump), jump.secret_name or secret)
+                for jump in host.way
             )
             kept.connection = await self._logged_in(login, key, way)
             return kept.connection
