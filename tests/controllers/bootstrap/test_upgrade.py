@@ -96,6 +96,32 @@ def test_runtime_and_files_come_before_the_kubelet_and_every_step_has_a_way_back
     assert written.files[-1].content == "/etc/a\n/etc/b\n"
 
 
+def changed_by(bootstrap: dict[str, Any]) -> dict[str, Any]:
+    """Steps of a change by name → what they do, as it is in the script."""
+    steps = steps_of(replace(JOIN, settings=effective({}, {"bootstrap": bootstrap}))).steps
+    return {step.name: step for step in steps}
+
+
+def test_kernel_settings_are_written_loaded_and_applied_and_what_can_not_be_set_goes_back_at_once() -> None:
+    steps = changed_by({"sysctls": {"vm.max_map_count": "262144"}, "kernelModules": ["ip_vs"]})
+    assert "vm.max_map_count = 262144" in str(steps["configure the kernel"].action)
+    assert "ip_vs" in str(steps["load kernel modules"].action)
+    applied = steps["apply kernel settings"]
+    assert applied.action.content == "sysctl -q -p /etc/sysctl.d/90-nodewright.conf\n"
+    assert (bool(applied.rescue), applied.rescue_after) == (True, 1)
+    assert "vm.max_map_count" in steps["keep what the host can go back to"].action.content
+
+
+def test_proxies_are_set_by_the_steps_of_the_join_and_taken_away_where_none_is_asked_for() -> None:
+    steps = changed_by({"proxy": {"https": "http://proxy.example:3128"}})
+    assert "http://proxy.example:3128" in str(steps["set the proxies of containerd"].action)
+    assert steps["set the proxies of kubelet"].action.unit == "kubelet.service"
+    assert "take the proxies away" not in steps
+    gone = changed_by({})["take the proxies away"]
+    assert "containerd.service kubelet.service" in gone.action.content
+    assert gone.rescue
+
+
 def test_another_change_keeps_things_anew() -> None:
     one, other = (
         steps_of(replace(SCENARIOS["archives"], container_runtime=version)).steps[0]
