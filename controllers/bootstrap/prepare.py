@@ -15,6 +15,7 @@ from controllers.bootstrap.steps import (
     Account,
     Command,
     Configure,
+    ContentFile,
     File,
     Files,
     Modules,
@@ -90,6 +91,15 @@ def _command(command: HostCommand, when: str, number: int) -> Step:
 def plain_files(spec: BootstrapSpec) -> tuple[File, ...]:
     """Files whose content the spec has: not those of Secrets, and not containerd's configuration."""
     return tuple(_file(file) for file in spec.files or () if file.path != runtime.CONFIG and file.content_from is None)
+
+
+def content_files(spec: BootstrapSpec) -> tuple[ContentFile, ...]:
+    """Those of Secrets, numbered in their order: the ``contents`` of an upgrade are in the same."""
+    listed = [file for file in spec.files or () if file.content_from is not None]
+    return tuple(
+        ContentFile(file.path, number, int(file.permissions, 8) if file.permissions else 0o600, file.owner or "")
+        for number, file in enumerate(listed)
+    )
 
 
 def file_list(spec: BootstrapSpec) -> File:

@@ -14,7 +14,7 @@ from api.bootstrap import BootstrapSpec
 from controllers.bootstrap import documents, prepare, worker_way_back
 from controllers.bootstrap.install import kubernetes_program, present, repositories, runtime_steps
 from controllers.bootstrap.join import Join
-from controllers.bootstrap.steps import File, Files, Present, Script, Service, Step
+from controllers.bootstrap.steps import ContentFile, File, Files, Present, Script, Service, Step
 from controllers.kernel.digest import digest
 
 TRIES: Final = 10
@@ -70,11 +70,12 @@ _APPLY: Final = "apply kernel settings"
 def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     """``upgraded``: kubeadm's own step."""
     spec = join.settings.spec
-    plain = prepare.plain_files(spec)
+    plain, secret = prepare.plain_files(spec), prepare.content_files(spec)
     kubeadm, kubelet = (kubernetes_program(join, each) or present(join, each) for each in ("kubeadm", "kubelet"))
     patches = documents.patch_files(spec)
     changes = (
         *_files(spec, plain),
+        *(Step(f"write {each.path}", each) for each in secret),
         *_proxies(join),
         *prepare.kernel_files(spec),
         _applied(spec),
@@ -93,12 +94,15 @@ def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     back = worker_way_back.put_back(attempt)
     rescued = (replace(step, rescue=back, rescue_after=_tries(step)) for step in changes)
     over = Step("note that the change is done", Script(worker_way_back.OVER))
-    kept = worker_way_back.keep(attempt, [file.path for file in plain], {**documents.SYSCTLS, **(spec.sysctls or {})})
+    paths = [*(file.path for file in plain), *(file.path for file in secret)]
+    kept = worker_way_back.keep(attempt, paths, {**documents.SYSCTLS, **(spec.sysctls or {})})
     return (kept, *rescued, over)
 
 
 def _tries(step: Step) -> int:
-    return 1 if step is WAIT or step.name == _APPLY or isinstance(step.action, Present | Service) else TRIES
+    return (
+        1 if step is WAIT or step.name == _APPLY or isinstance(step.action, Present | Service | ContentFile) else TRIES
+    )
 
 
 def _applied(spec: BootstrapSpec) -> Step:

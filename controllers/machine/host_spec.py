@@ -185,17 +185,12 @@ _DRAINED = ("packages", "archives")
 
 
 def _without(spec: Mapping[str, Any], *fields: str) -> Mapping[str, Any]:
-    """``spec`` without these fields of ``bootstrap``. Files of Secrets stay: steps that travel in a request have no
-    secret, so a change of such files takes another host.
-    """
+    """``spec`` without these fields of ``bootstrap``."""
     bootstrap = spec.get("bootstrap")
     if not isinstance(bootstrap, Mapping):
         return spec
-    files = bootstrap.get("files")
-    listed = files if isinstance(files, list | tuple) and "files" in fields else ()
-    kept = [file for file in listed if isinstance(file, Mapping) and file.get("contentFrom") is not None]
     rest = {name: value for name, value in bootstrap.items() if name not in fields}
-    return {**spec, "bootstrap": {**rest, "files": kept} if kept else rest or None}
+    return {**spec, "bootstrap": rest or None}
 
 
 def node_labels(machine: Obj) -> dict[str, str]:

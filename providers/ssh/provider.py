@@ -32,6 +32,7 @@ from providers.ssh import in_place, remote
 from providers.ssh.claims import LONGEST, Claim
 from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
+from providers.ssh.contents import script_with_contents
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
 from providers.ssh.rebooting import Rebooting
@@ -145,7 +146,9 @@ class SSHProvider:
         if not (drained or begun or in_place.leaves_pods(request, found.claim)):
             return NeedsDrain("its programs are changed on a host without pods")
         claim = found.claim.changed_to(request)
-        script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
+        # Steps that have begun are on the host with all that they need, and are not sent a second time.
+        steps = b"" if begun else await script_with_contents(request.upgrade, self._secrets)
+        script = remote.change(claim_id, claim.text(), request.spec_hash, steps)
         answer = in_place.answer_of(await self._run(pool, found.host, script, step="change"))
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))

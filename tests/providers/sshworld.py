@@ -230,10 +230,15 @@ class World:
 class HeldSecrets:
     def __init__(self, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
         self.secrets = dict(secrets)
+        self.types: dict[str, str] = {}
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
         if name not in self.secrets:
             raise ProviderError(ErrorClass.NOT_FOUND, f"Secret contract/{name} does not exist")
+        if of_type and self.types.get(name) != of_type:
+            raise ProviderError(
+                ErrorClass.INVALID_CONFIGURATION, f"Secret contract/{name} is not of the type {of_type}"
+            )
         return self.secrets[name]
 
 
