@@ -126,10 +126,10 @@ def test_files_of_secrets_are_written_from_what_comes_with_the_steps(
     without = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False)
     assert without.returncode != 0
     assert "did not come with the steps" in without.stdout
-    done = subprocess.run(["sh", "-c", f"content_0=c2VjcmV0Cg==\n{text}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", f"content_0=aHVzaAo=\n{text}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert (place.read_text(), place.stat().st_mode & 0o777) == ("secret\n", 0o640)
-    assert "secret" not in done.stdout
+    assert (place.read_text(), place.stat().st_mode & 0o777) == ("hush\n", 0o640)
+    assert "hush" not in done.stdout
 
 
 def test_proxies_are_set_by_the_steps_of_the_join_and_taken_away_where_none_is_asked_for() -> None:
