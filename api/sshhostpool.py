@@ -111,6 +111,9 @@ class SSHHostPoolSpec(Model):
     host_cas: _HostCAs | None = None
     """Public keys of those who sign the certificates of hosts and proxy jumps (``ssh-keygen -s KEY -h``). A machine
     that shows a certificate of one of them, made for its name and valid now, needs no ``hostKeys``."""
+    kubelet_starts_per_hour: Annotated[int, Field(ge=1, le=10), Schema({"format": "int32"})] | None = None
+    """How many times within an hour a kubelet that does not run on a host that has joined, as somebody stopped it or it
+    failed, is started again. Default: never; it is only reported."""
     hosts: Annotated[list[SSHHost], Field(min_length=1, max_length=1000), list_map("name")]
     """The machines. One that is taken out is no longer asked about: its Machine counts as one without a host."""
 

@@ -30,6 +30,8 @@ class Pool:
     remembered: Mapping[str, Claim]
     object: Mapping[str, Any]
     reboots: Mapping[str, SSHHostReboot]
+    kubelet_starts: int = 0
+    """Starts within an hour of a kubelet that does not run; 0: none."""
 
     @property
     def namespace(self) -> str:
@@ -59,7 +61,8 @@ def read(obj: Mapping[str, Any]) -> Pool:
     claims = {each: Claim.read(seen.claim) for each, seen in kept.items() if seen.claim and each in hosts}
     remembered = {each: claim for each, claim in claims.items() if claim is not None}
     reboots = {each: seen.reboot for each, seen in kept.items() if seen.reboot is not None}
-    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj, reboots)
+    starts = parsed.spec.kubelet_starts_per_hour or 0
+    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj, reboots, starts)
 
 
 def _with_cas(host: SSHHost, shared: list[str] | None) -> SSHHost:

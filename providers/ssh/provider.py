@@ -37,6 +37,7 @@ from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_
 from providers.ssh.pool import POOL_KIND, Pool, read, some
 from providers.ssh.rebooting import Rebooting
 from providers.ssh.reboots import SILENT
+from providers.ssh.repairs import repaired
 from providers.ssh.trouble import HostError, Trouble
 
 _log = structlog.get_logger("nodewright.ssh")
@@ -121,6 +122,7 @@ class SSHProvider:
     async def list(self) -> tuple[Host, ...]:
         pool = await self._pool()
         every = one_each(await self._look_over(pool), pool.remembered)
+        every = await repaired(self._connections, pool, every)
         await self._mirror(pool, every)
         return tuple(host for one in every if (host := host_of(self._name, one)) is not None)
 

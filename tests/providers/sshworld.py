@@ -55,6 +55,7 @@ class FakeHost:
             f'echo "$*" >> {self.root}/systemctl.log\n'
             f'[ "$1$(ls {self.root}/hung 2>/dev/null)" != reboot ] || '
             f"cat /proc/sys/kernel/random/uuid > {self.root}{_BOOT_ID}\n"
+            f'[ "$1 $2" != "start --no-block" ] || [ ! -e {self.root}/starting ] || : > {self.root}/active/"$3"\n'
             f'[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
@@ -130,6 +131,18 @@ class FakeHost:
         """From now on systemd says that ``unit`` runs."""
         (self.root / "active").mkdir(exist_ok=True)
         (self.root / "active" / unit).touch()
+
+    def stops(self, unit: str, *, starts: bool = True) -> None:
+        """Somebody stops ``unit``. ``starts``: it runs once it is started again."""
+        (self.root / "active" / unit).unlink()
+        (self.root / "starting").unlink(missing_ok=True)
+        if starts:
+            (self.root / "starting").touch()
+
+    @property
+    def kubelet_starts(self) -> int:
+        """How often its kubelet was started."""
+        return (self.root / "systemctl.log").read_text().splitlines().count("start --no-block kubelet.service")
 
     def has_changed(self) -> None:
         """The steps of a change are done."""
