@@ -17,6 +17,8 @@ _HOST_KEY = r"^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}( .*)?$"
 _ADDRESS = r"^[A-Za-z0-9][A-Za-z0-9.:-]*$"
 _HostName = Annotated[str, Field(pattern=_LABEL, max_length=63)]
 _HostKey = Annotated[str, Field(pattern=_HOST_KEY, max_length=2048)]
+_HostCAs = Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST]
+_CertificateName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")]
 
 
 class SSHProxyJump(Model):
@@ -28,8 +30,12 @@ class SSHProxyJump(Model):
     """Port of its sshd."""
     user: Annotated[str, Field(pattern=r"^[a-z_][-a-z0-9_]{0,31}$", max_length=32)]
     """User to log in as. It needs no rights but to open connections (``AllowTcpForwarding``)."""
-    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST]
-    """Public keys of it. One that shows another key is refused."""
+    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST] | None = None
+    """Public keys of it. One that shows another key is refused, unless it shows a certificate of ``hostCAs``."""
+    host_cas: _HostCAs | None = None
+    """Public keys of those who sign its host certificate. Default: those of the pool."""
+    certificate_name: _CertificateName | None = None
+    """Name that its host certificate has to be made for (``ssh-keygen -h -n``). Default: ``address``."""
     secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)] | None = None
     """Secret of the same namespace whose ``ssh-privatekey`` logs in on it. Default: that of the pool."""
 
@@ -62,9 +68,13 @@ class SSHHost(Model):
     """Port of its sshd."""
     user: Annotated[str, Field(pattern=r"^[a-z_][-a-z0-9_]{0,31}$", max_length=32)] = "root"
     """User to log in as. One that is not root has to be allowed ``sudo -n /bin/sh``."""
-    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST]
+    host_keys: Annotated[list[_HostKey], Field(min_length=1, max_length=8), ATOMIC_LIST] | None = None
     """Public keys of the host, as ``ssh-keyscan`` prints them after the name: type and base64. A host that shows
-    another one is refused."""
+    another one is refused, unless it shows a certificate of ``hostCAs``."""
+    host_cas: _HostCAs | None = None
+    """Public keys of those who sign its host certificate. Default: those of the pool."""
+    certificate_name: _CertificateName | None = None
+    """Name that its host certificate has to be made for (``ssh-keygen -h -n``). Default: ``address``."""
     labels: Annotated[dict[str, LabelValue], Field(max_length=64)] | None = None
     """Labels by which ``hostSelector`` of an SSHMachineConfig chooses."""
     zone: Annotated[str, Field(max_length=63)] | None = None
@@ -86,8 +96,24 @@ class SSHHost(Model):
 class SSHHostPoolSpec(Model):
     """The machines, and the key to them."""
 
+    __rules__: ClassVar = (
+        Rule(
+            "has(self.hostCAs) || self.hosts.all(h, (has(h.hostKeys) || has(h.hostCAs))"
+            " && (!has(h.proxyJump) || has(h.proxyJump.hostKeys) || has(h.proxyJump.hostCAs))"
+            " && (!has(h.proxyJumps) || h.proxyJumps.all(j, has(j.hostKeys) || has(j.hostCAs))))",
+            "each host and each proxy jump needs hostKeys, or hostCAs of its own or of the pool",
+            field_path=".hosts",
+        ),
+    )
+
     secret_name: Annotated[str, Field(max_length=limits.MAX_OBJECT_NAME, pattern=_SUBDOMAIN)]
     """Secret of the same namespace whose ``ssh-privatekey`` logs in on the hosts (type kubernetes.io/ssh-auth)."""
+    host_cas: _HostCAs | None = None
+    """Public keys of those who sign the certificates of hosts and proxy jumps (``ssh-keygen -s KEY -h``). A machine
+    that shows a certificate of one of them, made for its name and valid now, needs no ``hostKeys``."""
+    kubelet_starts_per_hour: Annotated[int, Field(ge=1, le=10), Schema({"format": "int32"})] | None = None
+    """How many times within an hour a kubelet that does not run on a host that has joined, as somebody stopped it or it
+    failed, is started again. Default: never; it is only reported."""
     hosts: Annotated[list[SSHHost], Field(min_length=1, max_length=1000), list_map("name")]
     """The machines. One that is taken out is no longer asked about: its Machine counts as one without a host."""
 

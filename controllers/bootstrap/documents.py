@@ -26,8 +26,9 @@ PATCHES = f"{FOLDER}/patches"
 """kubeadm's patches. They stay: an upgrade of the host needs them again."""
 SYSCTL_FILE = "/etc/sysctl.d/90-nodewright.conf"
 CONTAINERD_SOCKET = "unix:///run/containerd/containerd.sock"
+MODULES_FILE = "/etc/modules-load.d/nodewright.conf"
 MODULES = ("overlay", "br_netfilter")
-_SYSCTLS = {
+SYSCTLS = {
     "net.bridge.bridge-nf-call-iptables": "1",
     "net.bridge.bridge-nf-call-ip6tables": "1",
     "net.ipv4.ip_forward": "1",
@@ -81,9 +82,9 @@ WantedBy=multi-user.target
 
 def host_files(modules: Sequence[str] = MODULES, sysctls: Mapping[str, str] | None = None) -> tuple[File, ...]:
     """Kernel modules and settings that Kubernetes and the user ask of a host, kept over a reboot."""
-    settings = {**_SYSCTLS, **(sysctls or {})}
+    settings = {**SYSCTLS, **(sysctls or {})}
     return (
-        File("/etc/modules-load.d/nodewright.conf", "".join(f"{name}\n" for name in modules)),
+        File(MODULES_FILE, "".join(f"{name}\n" for name in modules)),
         File(SYSCTL_FILE, "".join(f"{name} = {value}\n" for name, value in sorted(settings.items()))),
     )
 

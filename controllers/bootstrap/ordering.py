@@ -32,7 +32,7 @@ from controllers.kernel.bootstrapping import (
 )
 from controllers.kernel.digest import digest
 from controllers.kernel.refs import Key, Ref
-from providers.base.contract import BootstrapFormat, HostRequest, KubeletUpgrade
+from providers.base.contract import BootstrapFormat, HostContent, HostRequest, KubeletUpgrade
 from providers.base.user_data import TooLarge, UserDataLimit, fit
 
 NO_TOKEN = "000000.0000000000000000"  # noqa: S105 (no token)
@@ -139,7 +139,9 @@ def upgrade_for(wanted: Wanted, target: JoinTarget | NoTarget) -> KubeletUpgrade
     steps = upgrade_steps(join)
     if not isinstance(steps, Steps):
         return KubeletUpgrade(why_not=_refused(steps).message)
-    return KubeletUpgrade(shell.render(steps), no_other_version(join))
+    contents = [] if join.control_plane is not None else _sources(wanted.settings)
+    held = tuple(HostContent(each.secret, each.key, each.field) for each in contents)
+    return KubeletUpgrade(shell.render(steps), no_other_version(join), held)
 
 
 @dataclass(frozen=True, slots=True)

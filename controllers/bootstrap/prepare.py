@@ -15,6 +15,7 @@ from controllers.bootstrap.steps import (
     Account,
     Command,
     Configure,
+    ContentFile,
     File,
     Files,
     Modules,
@@ -28,7 +29,10 @@ from controllers.bootstrap.steps import (
 LISTED = "/var/lib/nodewright/files"
 """Paths of ``spec.bootstrap.files`` that were written to the host, a line each."""
 _COMMAND_TIMEOUT = 300.0
-_PROXY_UNITS = ("containerd.service", "kubelet.service")
+PROXY_FILES = {
+    unit: f"/etc/systemd/system/{unit}.d/nodewright-proxy.conf" for unit in ("containerd.service", "kubelet.service")
+}
+"""Unit → where its proxies are."""
 
 
 def environment(settings: Settings, server_host: str) -> tuple[tuple[str, str], ...]:
@@ -57,17 +61,11 @@ def host_steps(settings: Settings, server_host: str, contents: Contents = _NO_CO
     written = tuple(_file(file, contents) for file in spec.files or () if file.path != runtime.CONFIG)
     if written:
         steps.append(Step("write files", Files((*written, file_list(spec)))))
-    if settings.spec.proxy and (settings.spec.proxy.http or settings.spec.proxy.https):
-        steps += _proxy_steps(spec.proxy, settings, server_host)
+    steps += proxy_steps(settings, server_host)
     if spec.ntp:
         steps.append(Step("set time servers", TimeServers(tuple(spec.ntp.servers))))
     steps += command_steps(spec.pre_install_commands or (), "before the installation")
-    modules = (*documents.MODULES, *(name for name in spec.kernel_modules or () if name not in documents.MODULES))
-    steps += [
-        Step("configure the kernel", Files(documents.host_files(modules, spec.sysctls or {}))),
-        Step("load kernel modules", Modules(modules)),
-        Step("apply kernel settings", Command(("sysctl", "--system"))),
-    ]
+    steps += [*kernel_files(spec), Step("apply kernel settings", Command(("sysctl", "--system")))]
     if spec.sysctls:
         steps.append(Step("check kernel settings", Command(("sysctl", "-q", "-p", documents.SYSCTL_FILE))))
     if spec.swap != "Keep":
@@ -93,6 +91,15 @@ def _command(command: HostCommand, when: str, number: int) -> Step:
 def plain_files(spec: BootstrapSpec) -> tuple[File, ...]:
     """Files whose content the spec has: not those of Secrets, and not containerd's configuration."""
     return tuple(_file(file) for file in spec.files or () if file.path != runtime.CONFIG and file.content_from is None)
+
+
+def content_files(spec: BootstrapSpec) -> tuple[ContentFile, ...]:
+    """Those of Secrets, numbered in their order: the ``contents`` of an upgrade are in the same."""
+    listed = [file for file in spec.files or () if file.content_from is not None]
+    return tuple(
+        ContentFile(file.path, number, int(file.permissions, 8) if file.permissions else 0o600, file.owner or "")
+        for number, file in enumerate(listed)
+    )
 
 
 def file_list(spec: BootstrapSpec) -> File:
@@ -126,20 +133,29 @@ def _account(
     return Account(name, shell or "/bin/bash", tuple(groups or ()), sudo or "", tuple(keys or ()))
 
 
-def _proxy_steps(proxy: Proxy | None, settings: Settings, server_host: str) -> list[Step]:
-    assert proxy is not None
+def kernel_files(spec: BootstrapSpec) -> tuple[Step, ...]:
+    """Settings that the kernel is to have at each boot, and the modules that it has from now on."""
+    modules = (*documents.MODULES, *(name for name in spec.kernel_modules or () if name not in documents.MODULES))
+    return (
+        Step("configure the kernel", Files(documents.host_files(modules, spec.sysctls or {}))),
+        Step("load kernel modules", Modules(modules)),
+    )
+
+
+def proxy_steps(settings: Settings, server_host: str) -> tuple[Step, ...]:
+    """() without a proxy."""
+    proxy = settings.spec.proxy
+    if proxy is None or not (proxy.http or proxy.https):
+        return ()
     lines = [
         f'Environment="{name}={value.replace("%", "%%")}"\n'
         for name, value in _proxy_variables(proxy, settings, server_host)
     ]
     text = "[Service]\n" + "".join(lines)
-    return [
-        Step(
-            f"set the proxies of {unit.removesuffix('.service')}",
-            Configure(File(f"/etc/systemd/system/{unit}.d/nodewright-proxy.conf", text), unit),
-        )
-        for unit in _PROXY_UNITS
-    ]
+    return tuple(
+        Step(f"set the proxies of {unit.removesuffix('.service')}", Configure(File(path, text), unit))
+        for unit, path in PROXY_FILES.items()
+    )
 
 
 def _proxy_variables(proxy: Proxy, settings: Settings, server_host: str) -> list[tuple[str, str]]:

@@ -13,7 +13,19 @@ import shlex
 
 from controllers.bootstrap import reporter, shell_steps
 from controllers.bootstrap.failure import TIMED_OUT
-from controllers.bootstrap.steps import Action, Binary, Command, File, Files, Modules, Present, Service, Step, Steps
+from controllers.bootstrap.steps import (
+    Action,
+    Binary,
+    Command,
+    ContentFile,
+    File,
+    Files,
+    Modules,
+    Present,
+    Service,
+    Step,
+    Steps,
+)
 
 STATE = "/var/lib/nodewright/bootstrap"
 KEEP_TRYING = "keep-trying"
@@ -245,6 +257,13 @@ def _action(action: Action, timeout: int) -> list[str]:
     match action:
         case Files(files):
             return [f"{_put(file)} || return" for file in files]
+        case ContentFile(path, variable, mode, owner):
+            missing = _call("echo", f"the content of {path} did not come with the steps")
+            put = _call("put", f"{mode:o}", path, *([owner] if owner else []))
+            return [
+                f'[ -n "${{content_{variable}+come}}" ] || {{ {missing}; return 1; }}',
+                f'echo "$content_{variable}" | {put}',
+            ]
         case Binary(path, url, version, command, sha256):
             return [_call("binary", path, url, version, command, sha256)]
         case Present(path, command, version):

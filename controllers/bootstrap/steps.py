@@ -27,6 +27,16 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
+class ContentFile:
+    """A file whose content, as base64, whoever runs the script puts before it as the variable ``content_NUMBER``."""
+
+    path: str
+    number: int
+    mode: int = 0o600
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Binary:
     """A program of an archive or mirror: fetched, compared with its SHA-256, then renamed into place.
 
@@ -184,6 +194,7 @@ class TimeServers:
 
 Action = (
     Files
+    | ContentFile
     | Binary
     | Present
     | Modules

@@ -1,19 +1,20 @@
 """Join → the steps that bring a worker that has joined to what its Machine asks for now, where it stands.
 
-Files, container runtime, kubeadm, ``kubeadm upgrade node`` (which writes the kubelet's configuration), kubelet. Each
-step may be repeated, does nothing where all is as asked for, and has a way back.
+Files, proxies, kernel settings, container runtime, kubeadm, ``kubeadm upgrade node`` (which writes the kubelet's
+configuration), kubelet. Each step may be repeated, does nothing where all is as asked for, and has a way back.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from api.bootstrap import BootstrapSpec
 from controllers.bootstrap import documents, prepare, worker_way_back
 from controllers.bootstrap.install import kubernetes_program, present, repositories, runtime_steps
 from controllers.bootstrap.join import Join
-from controllers.bootstrap.steps import File, Files, Present, Script, Service, Step
+from controllers.bootstrap.steps import ContentFile, File, Files, Present, Script, Service, Step
 from controllers.kernel.digest import digest
 
 TRIES: Final = 10
@@ -53,13 +54,31 @@ fi
 """One that was replaced on the disk still runs as it was, and one with another unit from another place."""
 
 
+_UNPROXY: Final = r"""#!/bin/sh
+for unit in $units; do
+  file=/etc/systemd/system/$unit.d/nodewright-proxy.conf late=/var/lib/nodewright/bootstrap/restart.$unit
+  if [ ! -e "$file" ] && [ ! -e "$late" ]; then continue; fi
+  : > "$late" && rm -f "$file" && systemctl daemon-reload || exit 1
+  if systemctl is-active --quiet "$unit"; then systemctl restart "$unit" || exit 1; fi
+  rm -f "$late"
+done
+"""
+"""``late``, as of ``configure``: a restart that is still owed if all ends in between."""
+_APPLY: Final = "apply kernel settings"
+
+
 def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     """``upgraded``: kubeadm's own step."""
-    plain = prepare.plain_files(join.settings.spec)
+    spec = join.settings.spec
+    plain, secret = prepare.plain_files(spec), prepare.content_files(spec)
     kubeadm, kubelet = (kubernetes_program(join, each) or present(join, each) for each in ("kubeadm", "kubelet"))
-    patches = documents.patch_files(join.settings.spec)
+    patches = documents.patch_files(spec)
     changes = (
-        *_files(join.settings.spec, plain),
+        *_files(spec, plain),
+        *(Step(f"write {each.path}", each) for each in secret),
+        *_proxies(join),
+        *prepare.kernel_files(spec),
+        _applied(spec),
         *repositories(join),
         *runtime_steps(join),
         Step("run the containerd that is installed", Script(_RERUN)),
@@ -75,11 +94,29 @@ def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     back = worker_way_back.put_back(attempt)
     rescued = (replace(step, rescue=back, rescue_after=_tries(step)) for step in changes)
     over = Step("note that the change is done", Script(worker_way_back.OVER))
-    return (worker_way_back.keep(attempt, [file.path for file in plain]), *rescued, over)
+    paths = [*(file.path for file in plain), *(file.path for file in secret)]
+    kept = worker_way_back.keep(attempt, paths, {**documents.SYSCTLS, **(spec.sysctls or {})})
+    return (kept, *rescued, over)
 
 
 def _tries(step: Step) -> int:
-    return 1 if step is WAIT or isinstance(step.action, Present | Service) else TRIES
+    return (
+        1 if step is WAIT or step.name == _APPLY or isinstance(step.action, Present | Service | ContentFile) else TRIES
+    )
+
+
+def _applied(spec: BootstrapSpec) -> Step:
+    """Of ours alone: ``--system`` would also write anew what a network plugin has set since. Those of the spec have to
+    be possible, as at the join.
+    """
+    lenient = "" if spec.sysctls else " -e"
+    return Step(_APPLY, Script(f"sysctl -q{lenient} -p {documents.SYSCTL_FILE}\n"))
+
+
+def _proxies(join: Join) -> tuple[Step, ...]:
+    """Each restarts its unit if it is another file than before. Containers run on."""
+    unset = Step("take the proxies away", Script(worker_way_back.script(_UNPROXY, units=" ".join(prepare.PROXY_FILES))))
+    return prepare.proxy_steps(join.settings, urlsplit(join.server).hostname or "") or (unset,)
 
 
 def _files(spec: BootstrapSpec, plain: tuple[File, ...]) -> tuple[Step, ...]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from controllers.bootstrap.prepare import LISTED
+from controllers.bootstrap.documents import MODULES_FILE, SYSCTL_FILE
+from controllers.bootstrap.prepare import LISTED, PROXY_FILES
 from controllers.bootstrap.steps import Script, Step
 from controllers.bootstrap.way_back import FORMER
 
@@ -21,8 +22,9 @@ PROGRAMS: Final = (
     "/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/runc", "/usr/sbin/runc",
     "/usr/local/bin/containerd", "/usr/local/bin/containerd-shim-runc-v2", "/usr/local/sbin/runc",
     "/etc/containerd/config.toml", "/etc/systemd/system/containerd.service", LISTED,
+    *PROXY_FILES.values(), SYSCTL_FILE, MODULES_FILE,
 )  # fmt: skip
-"""Where kubelet and container runtime are, however they came there."""
+"""Where kubelet and container runtime are, however they came there, and what else of a host a change writes."""
 _KEEP: Final = r"""#!/bin/sh
 set -eu
 umask 077
@@ -58,6 +60,13 @@ done <<END
 $paths
 $(cat "$root$listed" 2> /dev/null)
 END
+while IFS= read -r name; do # what the kernel has now, unless it was noted before
+  if [ -z "$name" ] || grep -qF -e "$name = " "$new/sysctls" 2> /dev/null; then continue; fi
+  value=$(sysctl -n "$name" 2> /dev/null) || continue
+  printf '%s = %s\n' "$name" "$value" >> "$new/sysctls"
+done <<END
+$sysctls
+END
 echo "$back" | base64 -d > "$new/back"
 printf '%s\n' "$attempt" > "$new/of.new"
 mv -f "$new/of.new" "$new/of"
@@ -87,6 +96,7 @@ while IFS= read -r path; do
   [ ! -f "$root$path" ] || { rm -f "$root$path" && echo "$path was removed"; }
 done < "$former/absent"
 rm -rf "$archives" # what was unpacked is no longer what is there
+if [ -e "$former/sysctls" ]; then sysctl -e -q -p "$former/sysctls" || true; fi
 systemctl daemon-reload
 systemctl restart containerd.service || true
 systemctl reset-failed kubelet.service || true
@@ -109,9 +119,11 @@ OVER: Final = f"[ ! -e {FORMER}/of ] || : > {FORMER}/over\n"
 """Last of all: what was kept is no longer a way back."""
 
 
-def keep(attempt: str, files: Sequence[str]) -> Step:
-    """Before anything is changed. ``attempt``: another text for another change; ``files``: paths that it writes."""
-    return Step("keep what the host can go back to", Script(keeping(attempt, files)))
+def keep(attempt: str, files: Sequence[str], sysctls: Iterable[str]) -> Step:
+    """Before anything is changed. ``attempt``: another text for another change; ``files``: paths that it writes;
+    ``sysctls``: names of what it sets.
+    """
+    return Step("keep what the host can go back to", Script(keeping(attempt, files, sysctls=sysctls)))
 
 
 def put_back(attempt: str) -> str:
@@ -119,12 +131,16 @@ def put_back(attempt: str) -> str:
     return script(_PUT_BACK, former=FORMER, attempt=attempt)
 
 
-def keeping(attempt: str, files: Sequence[str], *, root: str = "", former: str = FORMER) -> str:
+def keeping(
+    attempt: str, files: Sequence[str], *, sysctls: Iterable[str] = (), root: str = "", former: str = FORMER
+) -> str:
     """``root``: folder in which the host's files are, for tests."""
     back = script(_BACK, former=former, root=root, archives=root + _ARCHIVES)
     paths = "\n".join(dict.fromkeys([*PROGRAMS, *files]))
     encoded = base64.b64encode(back.encode()).decode()
-    return script(_KEEP, former=former, root=root, attempt=attempt, paths=paths, listed=LISTED, back=encoded)
+    noted = "\n".join(sorted(sysctls))
+    values = {"former": former, "root": root, "attempt": attempt, "paths": paths, "listed": LISTED, "back": encoded}
+    return script(_KEEP, **values, sysctls=noted)
 
 
 def script(text: str, **values: str) -> str:

@@ -178,24 +178,19 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
         raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
 
 
-_UNDER_PODS = ("kubeletConfiguration", "patches", "files")
-"""Fields of ``spec.bootstrap`` whose change restarts the kubelet, while pods run on."""
+_UNDER_PODS = ("kubeletConfiguration", "patches", "files", "proxy", "sysctls", "kernelModules")
+"""Fields of ``spec.bootstrap`` whose change restarts the kubelet, for a proxy containerd too; pods run on."""
 _DRAINED = ("packages", "archives")
 """Those that say where programs come from. Together with the versions they are all that steps change on a worker."""
 
 
 def _without(spec: Mapping[str, Any], *fields: str) -> Mapping[str, Any]:
-    """``spec`` without these fields of ``bootstrap``. Files of Secrets stay: steps that travel in a request have no
-    secret, so a change of such files takes another host.
-    """
+    """``spec`` without these fields of ``bootstrap``."""
     bootstrap = spec.get("bootstrap")
     if not isinstance(bootstrap, Mapping):
         return spec
-    files = bootstrap.get("files")
-    listed = files if isinstance(files, list | tuple) and "files" in fields else ()
-    kept = [file for file in listed if isinstance(file, Mapping) and file.get("contentFrom") is not None]
     rest = {name: value for name, value in bootstrap.items() if name not in fields}
-    return {**spec, "bootstrap": {**rest, "files": kept} if kept else rest or None}
+    return {**spec, "bootstrap": rest or None}
 
 
 def node_labels(machine: Obj) -> dict[str, str]:

@@ -52,7 +52,7 @@ class _Secrets:
     def __init__(self, data: Mapping[str, Mapping[str, bytes]]) -> None:
         self._data = data
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
         return self._data[name]
 
 

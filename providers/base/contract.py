@@ -113,16 +113,30 @@ class BootstrapRef:
 
 
 @dataclass(frozen=True, slots=True)
+class HostContent:
+    """What a file of a host holds: key ``key`` of Secret ``secret`` beside the Machine, which has to be of the type
+    ``nodewright.dev/host-files``. ``field``: where the Machine names it, for messages.
+    """
+
+    secret: str
+    key: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
 class KubeletUpgrade:
     """How a host that has joined becomes what its request asks for.
 
     ``script``: POSIX shell for root without a secret in it, safe to repeat, which tries again what fails when its
     argument is ``keep-trying``, and goes back to what was there before where that is in vain. "" if there is none, and
     ``why_not`` says why. With a script ``why_not`` says why it brings no other versions of programs, "" if it does.
+    ``contents``: what the script has to find as base64 in its variables ``content_0``, ``content_1`` and so on, by
+    reference only, since they are secret.
     """
 
     script: str = ""
     why_not: str = "nothing says where another kubelet comes from"
+    contents: tuple[HostContent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +357,10 @@ class SecretRef:
 class Secrets(Protocol):
     """Reads Secrets of one namespace, that of the Machines. What it answers may be some minutes old."""
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
-        """The data of a Secret. Raises ProviderError (NotFound if there is none)."""
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
+        """The data of a Secret. Raises ProviderError: NotFound if there is none, InvalidConfiguration if ``of_type`` is
+        given and it is of another type.
+        """
 
 
 class Objects(Protocol):

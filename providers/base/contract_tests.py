@@ -64,7 +64,7 @@ class HeldSecrets:
     def __init__(self, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
         self.secrets = dict(secrets)
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
         if name not in self.secrets:
             raise ProviderError(ErrorClass.NOT_FOUND, f"Secret contract/{name} does not exist")
         return self.secrets[name]

@@ -58,6 +58,7 @@ def host_of(server: Server) -> Host:
         kubelet_version=str(metadata.get(ownership_tags.KUBELET) or ""),
         created_at=_time(server.get("created")),
         management_cluster=str(metadata.get(ownership_tags.MANAGEMENT_CLUSTER) or ""),
+        rebooted=str(metadata.get(ownership_tags.REBOOTED) or "")[:63],
     )
 
 

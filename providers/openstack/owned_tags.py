@@ -69,8 +69,8 @@ def _of_config(config: OpenStackMachineConfig) -> set[str]:
 
 
 def _is_mark(key: str) -> bool:
-    """How a server was made to join stays true for as long as it is not rebuilt."""
-    return (key in ownership_tags.KEYS and key != ownership_tags.BOOTSTRAP) or key.startswith(OWN)
+    """How a server was made to join, and when it was rebooted, stays true for as long as it is not rebuilt."""
+    return (key in ownership_tags.KEYS and key not in ownership_tags.LASTING) or key.startswith(OWN)
 
 
 def _memory(digests: Iterable[str]) -> dict[str, str]:

@@ -27,8 +27,13 @@ SPEC_HASH: Final = "nodewright-spec-hash"
 PARTS: Final = "nodewright-parts"
 KUBELET: Final = "nodewright-kubelet"
 BOOTSTRAP: Final = "nodewright-bootstrap"
-"""Keys of a server's metadata; those of a config must differ."""
-KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET, BOOTSTRAP})
+REBOOT: Final = "nodewright-reboot"
+REBOOTED: Final = "nodewright-rebooted"
+"""Keys of a server's metadata."""
+LASTING: Final = frozenset({BOOTSTRAP, REBOOT, REBOOTED})
+"""Those that another spec does not change."""
+KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET, *LASTING})
+"""All of them; those of a config must differ."""
 
 IN_PLACE = frozenset({"ports"})
 RESIZES = frozenset({"flavor"})

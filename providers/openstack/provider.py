@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextvars import Context
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -37,6 +38,7 @@ from providers.openstack.login import Login, login_in
 from providers.openstack.lookup import Lookup
 from providers.openstack.paths import one_of
 from providers.openstack.quotas import quotas_of
+from providers.openstack.reboots import Reboots
 from providers.openstack.session import COMPUTE, Connect, Session, connect
 from providers.openstack.shapes import shape_of
 from providers.openstack.zones import Zones
@@ -59,6 +61,7 @@ class OpenStackProvider:
         self._tools = Tools(session, Counter(session, now), Lookup(session, now), zones, leftovers, secrets.read, now)
         self._creation = Creation(self._tools)
         self._changes = Changes(self._tools)
+        self._reboots = Reboots(session)
         self._endpoints = Endpoints(session, self._tools.lookup, now)
         self._creating: dict[str, asyncio.Task[Host]] = {}
         self._region = cloud.region or ""
@@ -102,6 +105,7 @@ class OpenStackProvider:
         self._tools.leftovers.expect(uid)
         self._tools.leftovers.forget(uid)
         self._changes.forget(uid)
+        self._reboots.forget(host.id)
         servers = {one.id for one in (host, made) if isinstance(one, Host) and is_server(one)}
         await asyncio.gather(*(self._delete_server(identity) for identity in servers))
 
@@ -118,7 +122,9 @@ class OpenStackProvider:
         inventory = await counter.take(leftovers.wants_parts)
         if inventory.parts is None and leftovers.misses(inventory):
             inventory = await counter.with_parts(inventory)
-        return await leftovers.settle(inventory)
+        found = await leftovers.settle(inventory)
+        rebooted = await self._reboots.settle(each for servers in inventory.servers.values() for each in servers)
+        return tuple(replace(host, rebooted=rebooted.get(host.id, host.rebooted)) for host in found)
 
     async def update(self, request: HostRequest, host: Host, drained: bool) -> UpdateAnswer:
         config = _parse(request.config)
@@ -129,6 +135,9 @@ class OpenStackProvider:
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         parsed = _parse(config)
         return shape_of(parsed, await self._tools.lookup.flavor(parsed.flavor), self._region)
+
+    async def reboot(self, host: Host, attempt: str) -> None:
+        await self._reboots.order(host, attempt)
 
     async def console(self, host: Host) -> str:
         """As Nova has it: it keeps the end of what the serial console showed, if the hypervisor can tell."""

@@ -14,7 +14,9 @@ import asyncssh
 from api.secrets import without_secrets
 from api.sshhostpool import SSHHost
 from providers.base.contract import Secrets
-from providers.ssh.login import Credential, Login, connect, connect_through, error_text, key_of
+from providers.ssh.hostkeys import pins_of
+from providers.ssh.keys import Credential, Keys
+from providers.ssh.login import Login, connect, connect_through, error_text
 from providers.ssh.trouble import HostError, LoginError, Trouble, jump_name
 
 HANDSHAKES_AT_ONCE = 16
@@ -51,7 +53,7 @@ class Connections:
     """For one event loop; ``close`` ends them all. Hosts behind the same proxy jump share one connection to it."""
 
     def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
+        self._keys = Keys(secrets)
         self._kept: dict[str, _Kept] = {}
         self._jumps: dict[_Way, asyncio.Task[asyncssh.SSHClientConnection]] = {}
         self._turns = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
@@ -112,10 +114,10 @@ class Connections:
             elif kept.connection is not None and not kept.connection.is_closed():
                 return kept.connection
             kept.host, kept.secret, kept.connection = host, secret, None
-            key = await self._key(secret)
-            login = Login(host.address, host.port, host.user, tuple(host.host_keys), secret)
+            key = await self._keys.read(secret)
+            login = Login(host.address, host.port, host.user, pins_of(host), secret)
             way = tuple(
-                Login(jump.address, jump.port, jump.user, tuple(jump.host_keys), jump.secret_name or secret)
+                Login(jump.address, jump.port, jump.user, pins_of(jump), jump.secret_name or secret)
                 for jump in host.way
             )
             kept.connection = await self._logged_in(login, key, way)
@@ -145,10 +147,7 @@ class Connections:
             ) from error
 
     async def _to_jump(self, way: _Way) -> asyncssh.SSHClientConnection:
-        return await self._logged_in(way[-1], await self._key(way[-1].secret), way[:-1])
-
-    async def _key(self, secret: str) -> Credential:
-        return key_of(secret, await self._secrets.read(secret))
+        return await self._logged_in(way[-1], await self._keys.read(way[-1].secret), way[:-1])
 
     @staticmethod
     async def _run(host: SSHHost, connection: asyncssh.SSHClientConnection, script: str, step: str) -> Answer:

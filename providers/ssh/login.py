@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,96 +14,37 @@ import asyncssh
 
 from api.secrets import without_secrets
 from providers.base import addresses
-from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.hostkeys import Judge, Pins, WrongCertificateError
+from providers.ssh.keys import Credential
 from providers.ssh.trouble import LoginError, Trouble
 
-KEY_NAME = "ssh-privatekey"
-"""Key of a Secret of type kubernetes.io/ssh-auth."""
 CONNECT_TIMEOUT = 10.0
 """Seconds for TCP, and again for the handshake."""
 KEEPALIVE, KEEPALIVES = 15, 3
 """Seconds between two questions whether the other end is there, and how many may stay without an answer."""
-_PASSPHRASES = ("passphrase", "ssh-passphrase")
-CERTIFICATE_NAME = "ssh-certificate"
-"""Key of a Secret for the certificate of its private key, as ``ssh-keygen -s`` writes it."""
-_CERTIFICATES = ("ssh-privatekey-cert.pub", "ssh-cert", "ssh-publickey-cert")
-_PASSWORDS = ("password", "ssh-password", "sudo-password")
-_UNUSED = {
-    **dict.fromkeys(_PASSPHRASES, "a passphrase"),
-    **dict.fromkeys(_CERTIFICATES, f"an SSH certificate, whose field is {CERTIFICATE_NAME}"),
-    **dict.fromkeys(_PASSWORDS, "a password"),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where to log in. ``host_keys``: as in a pool; ``secret``: name of the Secret whose key it is, for messages."""
+    """Where to log in. ``pins``: who it may be; ``secret``: name of the Secret whose key it is, for messages."""
 
     address: str
     port: int
     user: str
-    host_keys: tuple[str, ...]
+    pins: Pins
     secret: str
-
-
-Credential = asyncssh.SSHKey | tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]
-"""A private key, alone or with the certificate that goes with it."""
-
-
-def key_of(secret: str, data: Mapping[str, bytes]) -> Credential:
-    """The private key in the data of Secret ``secret``, with its certificate where there is one.
-
-    Raises ProviderError (InvalidConfiguration) that names the Secret and its field: for none, for one with a
-    passphrase, for a certificate of another key, and for what no login uses (passwords), instead of a login that fails
-    without a reason.
-    """
-    unused = next((field for field in _UNUSED if field in data), "")
-    if unused:
-        text = f"{unused} of Secret {secret} is {_UNUSED[unused]}, which is not supported: remove the field"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, f"{text}, and log in by {KEY_NAME} alone")
-    if KEY_NAME not in data:
-        text = f"Secret {secret} has no key {KEY_NAME}: it has to be of the type kubernetes.io/ssh-auth"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
-    try:
-        key = asyncssh.import_private_key(data[KEY_NAME])
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-        what = f"{KEY_NAME} of Secret {secret} {_fault_of(data[KEY_NAME], error)}"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what) from error
-    return key if CERTIFICATE_NAME not in data else (key, _certificate(secret, data[CERTIFICATE_NAME], key))
-
-
-def _certificate(secret: str, data: bytes, key: asyncssh.SSHKey) -> asyncssh.SSHCertificate:
-    try:
-        found = asyncssh.import_certificate(data)
-    except (asyncssh.KeyImportError, ValueError) as error:
-        what = f"{CERTIFICATE_NAME} of Secret {secret} is no SSH certificate"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what) from error
-    if found.key.public_data != key.public_data:
-        what = f"{CERTIFICATE_NAME} of Secret {secret} is of another key than its {KEY_NAME}"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, what)
-    return found
-
-
-def _fault_of(data: bytes, error: Exception) -> str:
-    if isinstance(error, asyncssh.KeyEncryptionError) or "passphrase" in str(error).lower():
-        return "has a passphrase, which is not supported: `ssh-keygen -p` takes it off a copy of the key"
-    if b"-cert-v01@openssh.com" in data[:128]:
-        return f"is an SSH certificate: it belongs into {CERTIFICATE_NAME}, and its private key here"
-    if data.lstrip().startswith((b"ssh-", b"ecdsa-", b"sk-")):
-        return "is a public key: put the private one there"
-    return "is no private key without a passphrase"
 
 
 async def connect(login: Login, key: Credential, turns: asyncio.Semaphore) -> asyncssh.SSHClientConnection:
     """A host that does not answer takes no turn of those that do. Raises LoginError."""
-    trusted = [_host_key(text) for text in login.host_keys]
+    judge = Judge(login.pins)
     with _errors_of(login):
         async with asyncio.timeout(CONNECT_TIMEOUT):
             reached = await _reached(login)
         with contextlib.ExitStack() as undo:
             undo.callback(reached.close)
             async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-                made = await asyncssh.connect(sock=reached, **_options(login, key, trusted))
+                made = await asyncssh.connect(sock=reached, **_options(login, key, judge))
             undo.pop_all()
             return made
 
@@ -114,20 +55,20 @@ async def connect_through(
     """The same over a tunnel that the other end of ``jump`` opens. A number is judged as for a direct connection; a
     name is looked up there. Raises LoginError.
     """
-    trusted = [_host_key(text) for text in login.host_keys]
+    judge = Judge(login.pins)
     with _errors_of(login):
         with contextlib.suppress(ValueError):
             addresses.current().check(str(ipaddress.ip_address(login.address)))
         async with turns, asyncio.timeout(CONNECT_TIMEOUT):
-            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, trusted))
+            return await asyncssh.connect(login.address, login.port, tunnel=jump, **_options(login, key, judge))
 
 
-def _options(login: Login, key: Credential, trusted: list[asyncssh.SSHKey]) -> dict[str, Any]:
+def _options(login: Login, key: Credential, judge: Judge) -> dict[str, Any]:
     """Nothing of this machine's own ~/.ssh is looked at: neither configuration, agent, keys nor known hosts."""
     return {
-        "username": login.user, "client_keys": [key], "known_hosts": (trusted, [], []), "config": None,
-        "agent_path": None, "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE,
-        "keepalive_count_max": KEEPALIVES,
+        "username": login.user, "client_keys": [key], "config": None, "agent_path": None,
+        "preferred_auth": "publickey", "keepalive_interval": KEEPALIVE, "keepalive_count_max": KEEPALIVES,
+        **judge.options(),
     }  # fmt: skip
 
 
@@ -136,6 +77,8 @@ def _errors_of(login: Login) -> Iterator[None]:
     """Raises LoginError in place of what asyncssh and the network raise."""
     try:
         yield
+    except WrongCertificateError as error:
+        raise LoginError(Trouble.WRONG_CERTIFICATE, str(error)) from error
     except asyncssh.HostKeyNotVerifiable as error:
         text = "shows a host key that is not among its hostKeys: it is another machine, or was installed anew"
         raise LoginError(Trouble.WRONG_KEY, text) from error
@@ -144,15 +87,6 @@ def _errors_of(login: Login) -> Iterator[None]:
         raise LoginError(Trouble.REFUSED, text) from error
     except (asyncssh.Error, OSError, TimeoutError) as error:
         raise LoginError(Trouble.UNREACHABLE, f"can't be reached: {error_text(error)}") from error
-
-
-def _host_key(text: str) -> asyncssh.SSHKey:
-    try:
-        return asyncssh.import_public_key(text)
-    except asyncssh.KeyImportError as error:
-        certificate = "-cert-v01@openssh.com" in text.partition(" ")[0]
-        what = "an SSH certificate, which is not supported" if certificate else "no public key"
-        raise LoginError(Trouble.WRONG_KEY, f"has an entry in hostKeys that is {what}") from error
 
 
 async def _reached(login: Login) -> socket.socket:

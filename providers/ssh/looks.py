@@ -54,6 +54,8 @@ class Seen:
     """Its boot id, as it was last seen."""
     reboot: SSHHostReboot | None = None
     """The last one that was begun for its claim."""
+    repair: str = ""
+    """What was done about a kubelet that does not run, for people."""
     silent: bool = False
     """Its trouble is that nothing reaches it, or that it can't run a command: it hangs, as far as anybody can tell."""
 
@@ -74,11 +76,17 @@ class Seen:
         if self.claim is None or self.releasing or self.changing:
             return ""
         if self.kubelet in STOPPED:
-            return f"its kubelet does not run ({self.kubelet}): somebody stopped it, or it failed; see its journal"
+            text = f"its kubelet does not run ({self.kubelet}): somebody stopped it, or it failed; see its journal"
+            return f"{text}; {self.repair}" if self.repair else text
         wanted = self.claim.kubelet
         if wanted and self.version and self.version != wanted:
             return f"its kubelet is of version {self.version}, and {wanted} was installed: somebody has changed it"
         return ""
+
+    @property
+    def is_stopped(self) -> bool:
+        """It answers, has joined, nothing is being done to it, and its kubelet does not run."""
+        return not self.trouble and self.kubelet in STOPPED and bool(self.drift)
 
     @property
     def is_unfinished(self) -> bool:

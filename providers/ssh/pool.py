@@ -30,6 +30,8 @@ class Pool:
     remembered: Mapping[str, Claim]
     object: Mapping[str, Any]
     reboots: Mapping[str, SSHHostReboot]
+    kubelet_starts: int = 0
+    """Starts within an hour of a kubelet that does not run; 0: none."""
 
     @property
     def namespace(self) -> str:
@@ -54,12 +56,22 @@ def read(obj: Mapping[str, Any]) -> Pool:
         path = ".".join(str(part) for part in first["loc"])
         text = f"SSHHostPool {name}: {path}: {first['msg']}"
         raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text) from error
-    hosts = {host.name: host for host in parsed.spec.hosts}
+    hosts = {host.name: _with_cas(host, parsed.spec.host_cas) for host in parsed.spec.hosts}
     kept = (parsed.status.hosts if parsed.status else None) or {}
     claims = {each: Claim.read(seen.claim) for each, seen in kept.items() if seen.claim and each in hosts}
     remembered = {each: claim for each, claim in claims.items() if claim is not None}
     reboots = {each: seen.reboot for each, seen in kept.items() if seen.reboot is not None}
-    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj, reboots)
+    starts = parsed.spec.kubelet_starts_per_hour or 0
+    return Pool(name, parsed.spec.secret_name, hosts, remembered, obj, reboots, starts)
+
+
+def _with_cas(host: SSHHost, shared: list[str] | None) -> SSHHost:
+    """``shared``: of the pool, for hosts and proxy jumps that have none of their own."""
+    if not shared:
+        return host
+    way = [jump if jump.host_cas else jump.model_copy(update={"host_cas": shared}) for jump in host.way]
+    own = {"host_cas": host.host_cas or shared, "proxy_jump": None, "proxy_jumps": way or None}
+    return host.model_copy(update=own)
 
 
 def some(names: list[str]) -> str:

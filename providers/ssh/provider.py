@@ -32,10 +32,12 @@ from providers.ssh import in_place, remote
 from providers.ssh.claims import LONGEST, Claim
 from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
+from providers.ssh.contents import script_with_contents
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
 from providers.ssh.pool import POOL_KIND, Pool, read, some
 from providers.ssh.rebooting import Rebooting
 from providers.ssh.reboots import SILENT
+from providers.ssh.repairs import repaired
 from providers.ssh.trouble import HostError, Trouble
 
 _log = structlog.get_logger("nodewright.ssh")
@@ -120,6 +122,7 @@ class SSHProvider:
     async def list(self) -> tuple[Host, ...]:
         pool = await self._pool()
         every = one_each(await self._look_over(pool), pool.remembered)
+        every = await repaired(self._connections, pool, every)
         await self._mirror(pool, every)
         return tuple(host for one in every if (host := host_of(self._name, one)) is not None)
 
@@ -145,7 +148,9 @@ class SSHProvider:
         if not (drained or begun or in_place.leaves_pods(request, found.claim)):
             return NeedsDrain("its programs are changed on a host without pods")
         claim = found.claim.changed_to(request)
-        script = remote.change(claim_id, claim.text(), request.spec_hash, request.upgrade.script.encode())
+        # Steps that have begun are on the host with all that they need, and are not sent a second time.
+        steps = b"" if begun else await script_with_contents(request.upgrade, self._secrets)
+        script = remote.change(claim_id, claim.text(), request.spec_hash, steps)
         answer = in_place.answer_of(await self._run(pool, found.host, script, step="change"))
         if isinstance(answer, Updated):
             self._noted(replace(found, claim=claim, changing="", failure=""))

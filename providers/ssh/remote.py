@@ -106,7 +106,7 @@ lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
   rm -rf "$home"/claim.* "$home"/*.new "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
-  rm -f "$home/commanded" "$home/rebooting" "$home/kubelet"
+  rm -f "$home/commanded" "$home/rebooting" "$home/kubelet" "$home/starts"
   before > "$home/before" || stop
 fi
 { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
@@ -178,6 +178,22 @@ if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ] && [ "$(cat "$ordered"
   { echo "$attempt" > "$ordered"; } 2> /dev/null
 fi
 echo yes | tell rebooting
+"""
+
+_START_KUBELET = """\
+# start-kubelet
+lock
+[ "$(holder)" = "$id" ] && [ -e /etc/kubernetes/kubelet.conf ] || { echo gone | tell gone; exit 0; }
+for busy in releasing changing join.sh; do [ ! -e "$home/$busy" ] || { echo "$busy" | tell busy; exit 0; }; done
+if runs kubelet.service; then echo yes | tell runs; exit 0; fi
+now=$(date +%s)
+awk -v now="$now" 'now - $1 < 3600 && $1 - now < 3600' "$home/starts" > "$home/starts.new" 2> /dev/null
+number=$(wc -l < "$home/starts.new")
+if [ "$number" -ge "$most" ]; then echo yes | tell spent; exit 0; fi
+echo "$now" >> "$home/starts.new" && sync && mv -f "$home/starts.new" "$home/starts" || stop
+systemctl reset-failed kubelet.service > /dev/null 2>&1
+said=$(systemctl start --no-block kubelet.service 2>&1 < /dev/null) || { echo "systemctl start: $said" >&2; exit 71; }
+echo "$((number + 1))" | tell started
 """
 
 _FREE = """\
@@ -268,6 +284,13 @@ def reboot(claim_id: str, boot: str, attempt: str) -> str:
     hangs may hold it. Answers rebooting, or gone.
     """
     return _PRELUDE + _values(id=claim_id, boot=boot, attempt=attempt) + _REBOOT
+
+
+def start_kubelet(claim_id: str, most: int) -> str:
+    """Starts a kubelet that does not run, ``most`` times within an hour. Answers started (which time it is), spent,
+    runs, busy (something is being done to the host), or gone.
+    """
+    return _PRELUDE + _values(id=claim_id, most=str(most)) + _START_KUBELET
 
 
 def free() -> str:

@@ -13,6 +13,8 @@ class Trouble(StrEnum):
 
     UNREACHABLE = "unreachable"
     WRONG_KEY = "wrong key"
+    WRONG_CERTIFICATE = "wrong certificate"
+    """Its host certificate is not of a CA that is pinned, not for its name, or not valid now."""
     REFUSED = "refused"
     NO_ROOT = "no root"
     """The login works, and its user may not become root."""
@@ -23,12 +25,14 @@ class Trouble(StrEnum):
 _REMEDIES = {
     Trouble.UNREACHABLE: "is it on, is its sshd running, and may you reach it from here?",
     Trouble.WRONG_KEY: "if it was installed anew, write its new key into hostKeys of the pool",
+    Trouble.WRONG_CERTIFICATE: "sign its host key for its name by a CA of hostCAs (`ssh-keygen -s CA -h -n NAME`)",
     Trouble.REFUSED: "put the public half of the Secret's key into its authorized_keys",
     Trouble.NO_ROOT: "let its user do `sudo -n /bin/sh` (NOPASSWD in sudoers), or name another user in the pool",
     Trouble.FAILED: "log in by hand and try it; a user that is not root needs sudo without a password",
 }
 _CLASSES = {
     Trouble.WRONG_KEY: ErrorClass.CONFLICT,
+    Trouble.WRONG_CERTIFICATE: ErrorClass.CONFLICT,
     Trouble.REFUSED: ErrorClass.CONFLICT,
     Trouble.NO_ROOT: ErrorClass.CONFLICT,
     Trouble.FAILED: ErrorClass.INTERNAL,

@@ -38,7 +38,8 @@ def test_it_is_a_kind_of_the_provider_with_a_status_of_its_own() -> None:
         ({"user": "root; reboot"}, "user"),
         ({"hostKeys": []}, "hostKeys"),
         ({"hostKeys": ["rubbish"]}, "hostKeys[0]"),
-        ({"hostKeys": None}, "hostKeys"),
+        ({"hostCAs": ["rubbish"]}, "hostCAs[0]"),
+        ({"certificateName": "*.racks"}, "certificateName"),
         ({"labels": {"disk": "no label value!"}}, "labels.disk"),
         ({"zone": "z" * 64}, "zone"),
     ],
@@ -57,3 +58,22 @@ def test_two_hosts_of_one_name_are_refused() -> None:
 def test_a_pool_needs_a_secret_and_a_host() -> None:
     assert judge({**GOOD, "spec": {"secretName": "key", "hosts": []}}) == ["spec.hosts"]
     assert judge({**GOOD, "spec": {"hosts": [HOST]}}) == ["spec.secretName"]
+
+
+JUMP = {"address": "10.0.0.1", "user": "jump"}
+CA = HOST["hostKeys"][0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hostKeys": None}, {"proxyJump": JUMP}, {"proxyJumps": [{**JUMP, "hostKeys": [CA]}, JUMP]}],
+    ids=["a host", "its jump", "one of its jumps"],
+)
+def test_each_machine_has_a_key_or_a_ca_of_its_own_or_of_the_pool(changes: dict[str, Any]) -> None:
+    obj = with_host(**changes)
+    assert judge(obj) == ["spec.hosts"]
+    assert judge({**obj, "spec": {**obj["spec"], "hostCAs": [CA]}}) == []
+
+
+def test_a_host_may_have_a_ca_of_its_own_in_place_of_keys() -> None:
+    assert judge(with_host(hostKeys=None, hostCAs=[CA], certificateName="rack1.example.com")) == []

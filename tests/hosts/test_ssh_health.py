@@ -13,7 +13,7 @@ from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
 from hack.program import Kubectl
 from tests.hosts.joining import BEFORE, VERSION, apply, items, joining_cluster, until
-from tests.hosts.sshpools import Pool
+from tests.hosts.sshpools import POOL, Pool
 from tests.hosts.test_ssh import controllers, is_clean, kubectl, machine, mirror, plane, upgrade
 from tests.hosts.test_ssh_in_place import is_ready, joined, taking_pods
 
@@ -139,6 +139,24 @@ def test_a_kubelet_that_somebody_stopped_is_said_on_its_machine_and_the_host_is_
     assert body["status"]["reboot"]["number"] == 1
     assert not [each for each in body["status"]["conditions"] if each["type"] == "HostDrifted"]
     kubectl("delete", "mhc", "reboots")
+    ended(kubectl, pool)
+
+
+def test_a_kubelet_that_somebody_stopped_is_started_again_where_the_pool_says_so(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("stopped"))
+    guest, before = joined(kubectl, pool, "stopped")
+    kubectl("patch", "sshhostpool", POOL, "--type=merge", '--patch={"spec":{"kubeletStartsPerHour":2}}')
+    guest.execute("systemctl stop kubelet")
+    until(lambda: guest.execute("systemctl is-active kubelet").stdout.strip() == "active", 330)
+    assert guest.execute("wc -l < /var/lib/nodewright/ssh/starts").stdout.strip() == "1"
+    until(lambda: is_ready(kubectl.json("get", "node", guest.name)), 60)
+    after = kubectl.json("get", "node", guest.name)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["nodeInfo"]["bootID"] == before["status"]["nodeInfo"]["bootID"]
+    kubectl("patch", "sshhostpool", POOL, "--type=merge", '--patch={"spec":{"kubeletStartsPerHour":null}}')
     ended(kubectl, pool)
 
 

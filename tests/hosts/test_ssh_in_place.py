@@ -24,6 +24,7 @@ from tests.hosts.test_ssh import controllers, deployment, is_clean, kubectl, mac
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 __all__ = ["controllers", "kubectl", "mirror", "plane"]
+PROXIES = "for each in containerd kubelet; do systemctl show --property=Environment --value $each | grep -i proxy; done"
 REASON = 'jsonpath={.status.conditions[?(@.type=="UpToDate")].reason}=UpdateFailed'
 MESSAGE = '-o=jsonpath={.status.conditions[?(@.type=="UpToDate")].message}'
 
@@ -146,7 +147,8 @@ def test_configuration_and_files_are_changed_under_running_pods(pool: Pool, mirr
     kubectl.wait("condition=Ready", "pod/stays", timeout=60)
     before = kubectl.json("get", "pod", "stays")
     files = [{"path": "/etc/example/own.conf", "content": "mine\n", "permissions": "0640"}]
-    change(kubectl, "configured", {"bootstrap": {"kubeletConfiguration": {"maxPods": 42}, "files": files}})
+    kernel = {"sysctls": {"net.ipv4.tcp_fin_timeout": "33"}, "proxy": {"http": "http://127.0.0.1:9", "noProxy": ["*"]}}
+    change(kubectl, "configured", {"bootstrap": {"kubeletConfiguration": {"maxPods": 42}, "files": files, **kernel}})
 
     def pods() -> str:
         return str(kubectl.json("get", "node", guest.name)["status"]["capacity"]["pods"])
@@ -154,15 +156,41 @@ def test_configuration_and_files_are_changed_under_running_pods(pool: Pool, mirr
     until(lambda: pods() == "42", 120)
     kubectl.wait("condition=UpToDate", "machine/configured", timeout=60)
     assert guest.execute("cat /etc/example/own.conf").stdout == "mine\n"
+    assert guest.execute("sysctl -n net.ipv4.tcp_fin_timeout").stdout == "33\n"
+    assert "http://127.0.0.1:9" in guest.execute(PROXIES).stdout
     change(kubectl, "configured", {"bootstrap": None})
     until(lambda: pods() == "110", 120)
     kubectl.wait("condition=UpToDate", "machine/configured", timeout=60)
     assert guest.execute("cat /etc/example/own.conf").stdout == ""
+    assert guest.execute(PROXIES).stdout.strip() == ""
     after = kubectl.json("get", "pod", "stays")
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0]
     kubectl("delete", "pod", "stays", "--wait")
     removed(kubectl, "configured", guest)
+
+
+def test_a_sysctl_that_can_not_be_set_gives_way_to_the_kernel_proxies_and_files_of_before(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("refused"))
+    guest, _ = joined(kubectl, pool, "refused")
+    had = guest.execute("sysctl -n net.ipv4.tcp_fin_timeout").stdout
+    wrong = {"net.ipv4.tcp_fin_timeout": "34", "net.ipv4.there_is_none": "1"}
+    files = [{"path": "/etc/example/own.conf", "content": "mine\n"}]
+    change(
+        kubectl, "refused", {"bootstrap": {"sysctls": wrong, "proxy": {"http": "http://127.0.0.1:9"}, "files": files}}
+    )
+    kubectl.wait(REASON, "machine/refused", timeout=120)
+    message = kubectl("get", "machine", "refused", MESSAGE)
+    assert "apply kernel settings" in message
+    assert "the host went back" in message
+    assert guest.execute("sysctl -n net.ipv4.tcp_fin_timeout").stdout == had
+    assert guest.execute(PROXIES).stdout.strip() == ""
+    assert guest.execute("cat /etc/example/own.conf").stdout == ""
+    until(lambda: taking_pods(kubectl) == 1)
+    removed(kubectl, "refused", guest)
 
 
 def test_a_kubelet_that_does_not_run_gives_way_to_the_one_before_and_a_good_one_comes_after(

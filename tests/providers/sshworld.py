@@ -35,6 +35,8 @@ class FakeHost:
         self.root = folder / name
         self.home = self.root / "var/lib/nodewright/ssh"
         self.key = asyncssh.generate_private_key("ssh-ed25519")
+        self.certificate: asyncssh.SSHCertificate | None = None
+        """Of its key, which it shows from the next ``up`` on."""
         self.cut: dict[str, str] = {}
         self.dirty = False
         self.hangs = self.endless = False
@@ -53,6 +55,7 @@ class FakeHost:
             f'echo "$*" >> {self.root}/systemctl.log\n'
             f'[ "$1$(ls {self.root}/hung 2>/dev/null)" != reboot ] || '
             f"cat /proc/sys/kernel/random/uuid > {self.root}{_BOOT_ID}\n"
+            f'[ "$1 $2" != "start --no-block" ] || [ ! -e {self.root}/starting ] || : > {self.root}/active/"$3"\n'
             f'[ "$1" = is-active ] || exit 0\nfor unit in "$@"; do :; done\n'
             f'if [ -e {self.root}/active/"$unit" ]; then echo active; else echo inactive; exit 3; fi',
         )
@@ -94,8 +97,8 @@ class FakeHost:
         """``authorized``: its authorized_keys."""
         keys = asyncssh.import_authorized_keys(authorized)
         self._acceptor = await asyncssh.listen(
-            "127.0.0.1", self.port, server_host_keys=[self.key], authorized_client_keys=keys,
-            process_factory=self._serve, reuse_address=True,
+            "127.0.0.1", self.port, authorized_client_keys=keys, process_factory=self._serve, reuse_address=True,
+            server_host_keys=[self.key if self.certificate is None else (self.key, self.certificate)],
         )  # fmt: skip
         self.port = self._acceptor.get_port()
 
@@ -128,6 +131,18 @@ class FakeHost:
         """From now on systemd says that ``unit`` runs."""
         (self.root / "active").mkdir(exist_ok=True)
         (self.root / "active" / unit).touch()
+
+    def stops(self, unit: str, *, starts: bool = True) -> None:
+        """Somebody stops ``unit``. ``starts``: it runs once it is started again."""
+        (self.root / "active" / unit).unlink()
+        (self.root / "starting").unlink(missing_ok=True)
+        if starts:
+            (self.root / "starting").touch()
+
+    @property
+    def kubelet_starts(self) -> int:
+        """How often its kubelet was started."""
+        return (self.root / "systemctl.log").read_text().splitlines().count("start --no-block kubelet.service")
 
     def has_changed(self) -> None:
         """The steps of a change are done."""
@@ -196,14 +211,14 @@ class World:
         await asyncio.gather(*(host.up() for host in self.hosts.values()))
         self.publish()
 
-    def publish(self, **changes: Mapping[str, Any]) -> None:
-        """The pool. ``changes``: other values of its entries, by host."""
+    def publish(self, shared: Mapping[str, Any] | None = None, **changes: Mapping[str, Any]) -> None:
+        """The pool. ``changes``: other values of its entries, by host; ``shared``: of its spec."""
         entries = [host.entry(**changes.get(name, {})) for name, host in self.hosts.items()]
         self.objects.pool = {
             "apiVersion": "ssh.nodewright.dev/v1alpha1",
             "kind": "SSHHostPool",
             "metadata": {"name": POOL, "namespace": "contract", "resourceVersion": "1"},
-            "spec": {"secretName": SECRET, "hosts": entries},
+            "spec": {"secretName": SECRET, "hosts": entries, **(shared or {})},
         }
 
     async def down(self) -> None:
@@ -228,10 +243,15 @@ class World:
 class HeldSecrets:
     def __init__(self, secrets: Mapping[str, Mapping[str, bytes]]) -> None:
         self.secrets = dict(secrets)
+        self.types: dict[str, str] = {}
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
         if name not in self.secrets:
             raise ProviderError(ErrorClass.NOT_FOUND, f"Secret contract/{name} does not exist")
+        if of_type and self.types.get(name) != of_type:
+            raise ProviderError(
+                ErrorClass.INVALID_CONFIGURATION, f"Secret contract/{name} is not of the type {of_type}"
+            )
         return self.secrets[name]
 
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from api.sshhostpool import SSHHost
+from providers.ssh import remote
 from providers.ssh.claims import Claim
 from providers.ssh.looks import Seen, seen, status_of
+from providers.ssh.pool import read
 from providers.ssh.provider import SSHProvider
-from tests.providers.sshworld import World
+from tests.providers.sshworld import POOL, FakeHost, World
 from tests.providers.test_ssh_in_place import OLD, joined, provider, world
 
 __all__ = ["provider", "world"]
@@ -71,3 +73,74 @@ def test_one_that_is_being_started_is_no_drift(state: str) -> None:
 def test_hosts_of_nobody_have_none() -> None:
     assert Seen(HOST, kubelet="failed").drift == ""
     assert OLD.versions.kubelet == "1.36.2"
+
+
+# -- kubelets that are started again, where the pool says so
+
+REPAIRS = {"kubeletStartsPerHour": 2}
+
+
+async def test_a_kubelet_that_was_stopped_is_started_again_and_the_look_before_says_so(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    world.publish(REPAIRS)
+    held.stops("kubelet.service")
+    told = await reason(world, provider, host.name)
+    assert "its kubelet does not run (inactive)" in told
+    assert "it is started again (1 of 2 times within an hour)" in told
+    assert await reason(world, provider, host.name) == ""
+    assert held.kubelet_starts == 1
+
+
+async def test_one_that_does_not_stay_up_is_started_as_often_as_is_said_by_all_controllers_together(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    world.publish(REPAIRS)
+    held.stops("kubelet.service", starts=False)
+    other = SSHProvider(POOL, world.secrets, world.objects)
+    for each in (provider, other, provider, other):
+        await each.list()
+    await other.close()
+    assert held.kubelet_starts == 2
+    assert "it was started 2 times within an hour, and is left now" in await reason(world, provider, host.name)
+
+
+async def test_after_an_hour_it_is_started_again(world: World, provider: SSHProvider) -> None:
+    host, held = await joined(world, provider)
+    world.publish(REPAIRS)
+    held.stops("kubelet.service", starts=False)
+    for _ in range(3):
+        await provider.list()
+    (held.home / "starts").write_text("1\n2\n")
+    assert "(1 of 2 times within an hour)" in await reason(world, provider, host.name)
+    assert held.kubelet_starts == 3
+
+
+async def test_a_host_that_joins_is_changed_or_given_back_meanwhile_is_let_alone(
+    world: World, provider: SSHProvider
+) -> None:
+    host, held = await joined(world, provider)
+    pool = read(world.objects.pool)
+    held.stops("kubelet.service")
+    for name in ("changing", "releasing", "join.sh"):
+        (held.home / name).write_text("x\n")
+        answer = await provider._run(pool, pool.hosts[host.name], remote.start_kubelet(held_id(held), 2), step="look")
+        assert set(answer) == {"busy"}
+        (held.home / name).unlink()
+    answer = await provider._run(pool, pool.hosts[host.name], remote.start_kubelet("another", 2), step="look")
+    assert set(answer) == {"gone"}
+    assert held.kubelet_starts == 0
+
+
+async def test_nothing_is_started_where_the_pool_does_not_say_so(world: World, provider: SSHProvider) -> None:
+    _, held = await joined(world, provider)
+    held.stops("kubelet.service")
+    await provider.list()
+    assert held.kubelet_starts == 0
+
+
+def held_id(held: FakeHost) -> str:
+    """Of the claim on the host."""
+    return (held.home / "claim").read_text().splitlines()[0]

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from providers.base.contract import (
     Host,
+    HostContent,
     HostRequest,
     HostState,
     InProgress,
@@ -225,3 +226,47 @@ async def test_a_host_that_went_back_says_why_and_begins_only_what_is_asked_anew
     assert isinstance(answer, InProgress)
     assert not answer.failed
     assert not (state / "gave-up").exists()
+
+
+FILE = HostContent("files", "key", "spec.bootstrap.files[0].contentFrom")
+WITH_FILE = replace(NEW, upgrade=replace(NEW.upgrade, contents=(FILE,)), pods_hash="pods", fixed_hash="fixed")
+
+
+async def test_files_of_secrets_come_with_the_steps_and_with_nothing_else(world: World, provider: SSHProvider) -> None:
+    host = await provider.create(replace(OLD, pods_hash="pods", fixed_hash="fixed"))
+    held = world.hosts[host.name]
+    held.has_joined()
+    world.secrets.secrets["files"] = {"key": b"very secret"}
+    world.secrets.types["files"] = "nodewright.dev/host-files"
+    assert isinstance(await provider.update(WITH_FILE, host, drained=False), InProgress)
+    script = held.home / "change.sh"
+    assert script.read_text().splitlines()[:2] == ["#!/bin/sh", "content_0=dmVyeSBzZWNyZXQ="]
+    assert script.stat().st_mode & 0o777 == 0o600
+    assert "dmVyeSBzZWNyZXQ=" not in "".join(command for command, _ in held.commands)
+    held_back = world.secrets.secrets.pop("files")  # the steps are on the host, and go on
+    assert isinstance(await provider.update(WITH_FILE, host, drained=False), InProgress)
+    world.secrets.secrets["files"] = held_back
+    held.has_changed()
+    assert isinstance(await provider.update(WITH_FILE, host, drained=False), Updated)
+    assert not script.exists()
+
+
+@pytest.mark.parametrize(
+    ("secrets", "kind", "said"),
+    [
+        ({}, "", "Secret contract/files does not exist"),
+        ({"files": {"key": b"x"}}, "Opaque", "is not of the type nodewright.dev/host-files"),
+        ({"files": {"other": b"x"}}, "nodewright.dev/host-files", "Secret files has no key key"),
+    ],
+)
+async def test_a_secret_that_is_not_for_hosts_is_refused_by_the_machines_field_and_nothing_is_begun(
+    world: World, provider: SSHProvider, secrets: dict[str, dict[str, bytes]], kind: str, said: str
+) -> None:
+    host = await provider.create(replace(OLD, pods_hash="pods", fixed_hash="fixed"))
+    world.hosts[host.name].has_joined()
+    world.secrets.secrets |= secrets
+    world.secrets.types["files"] = kind
+    with pytest.raises(ProviderError, match=r": spec\.bootstrap\.files\[0\]\.contentFrom: .*" + said) as caught:
+        await provider.update(WITH_FILE, host, drained=False)
+    assert caught.value.error_class is ErrorClass.INVALID_CONFIGURATION
+    assert not (world.hosts[host.name].home / "change.sh").exists()

@@ -41,6 +41,16 @@ async def test_a_secret_that_is_not_there_is_told_by_its_name(town: Town) -> Non
     assert "default/cloud" in caught.value.message
 
 
+async def test_a_secret_of_another_type_than_is_asked_for_is_refused_also_when_it_is_held(town: Town) -> None:
+    await town.client.create(SECRET, {**secret("files", key="x"), "type": "nodewright.dev/host-files"})
+    await town.client.create(SECRET, secret("cloud", login="bob"))
+    reader = NamespaceSecrets(town.client, "default")
+    assert await reader.read("files", "nodewright.dev/host-files") == {"key": b"x"}
+    await reader.read("cloud")
+    with pytest.raises(ProviderError, match=r"Secret default/cloud is not of the type nodewright\.dev/host-files"):
+        await reader.read("cloud", "nodewright.dev/host-files")
+
+
 async def test_a_secret_is_held_for_a_while_and_read_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     await town.client.create(SECRET, secret("cloud", login="bob"))
     reader = NamespaceSecrets(town.client, "default")
@@ -79,7 +89,7 @@ class NoSecrets:
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
         raise AssertionError(name)
 
 

@@ -29,19 +29,27 @@ class NamespaceSecrets:
     def __init__(self, client: ObjectClient, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._held: dict[str, tuple[float, Mapping[str, bytes]]] = {}
+        self._held: dict[str, tuple[float, str, Mapping[str, bytes]]] = {}
 
-    async def read(self, name: str) -> Mapping[str, bytes]:
+    async def read(self, name: str, of_type: str = "") -> Mapping[str, bytes]:
+        found, data = await self._typed(name)
+        if of_type and found != of_type:
+            text = f"Secret {self._namespace}/{name} is not of the type {of_type}, and no other may be used there"
+            raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
+        return data
+
+    async def _typed(self, name: str) -> tuple[str, Mapping[str, bytes]]:
         now = asyncio.get_running_loop().time()
         self._held = {each: known for each, known in self._held.items() if now - known[0] <= HELD}
         held = self._held.get(name)
         if held is not None:
-            return held[1]
+            return held[1:]
         secret = await self._read(name)
         data = _data(secret, f"Secret {self._namespace}/{name}")
-        if secret.get("type") != BOOTSTRAP_SECRET_TYPE:  # one host's alone: its next host has another token
-            self._held[name] = (now, data)
-        return data
+        kind = str(secret.get("type") or "")
+        if kind != BOOTSTRAP_SECRET_TYPE:  # one host's alone: its next host has another token
+            self._held[name] = (now, kind, data)
+        return kind, data
 
     async def _read(self, name: str) -> Obj:
         title = f"Secret {self._namespace}/{name}"

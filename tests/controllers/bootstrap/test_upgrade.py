@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from controllers.bootstrap.join import Install, Join
 from controllers.bootstrap.prepare import LISTED
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import effective
-from controllers.bootstrap.steps import Binary, Command, Files, Packages, Present, Service, Steps
+from controllers.bootstrap.steps import Binary, Command, ContentFile, Files, Packages, Present, Service, Steps
 from controllers.bootstrap.upgrade import no_other_version, upgrade_steps
 from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.specs import bootstraps
@@ -92,8 +93,53 @@ def test_runtime_and_files_come_before_the_kubelet_and_every_step_has_a_way_back
     assert {step.rescue_after for step in steps if "install" in step.name} <= {1, 10}
     (written,) = (step.action for step in steps if step.name == "write files")
     assert isinstance(written, Files)
-    assert [file.path for file in written.files] == ["/etc/a", LISTED]  # that of the Secret stays as it is
+    assert [file.path for file in written.files] == ["/etc/a", LISTED]
     assert written.files[-1].content == "/etc/a\n/etc/b\n"
+
+
+def changed_by(bootstrap: dict[str, Any]) -> dict[str, Any]:
+    """Steps of a change by name → what they do, as it is in the script."""
+    steps = steps_of(replace(JOIN, settings=effective({}, {"bootstrap": bootstrap}))).steps
+    return {step.name: step for step in steps}
+
+
+def test_kernel_settings_are_written_loaded_and_applied_and_what_can_not_be_set_goes_back_at_once() -> None:
+    steps = changed_by({"sysctls": {"vm.max_map_count": "262144"}, "kernelModules": ["ip_vs"]})
+    assert "vm.max_map_count = 262144" in str(steps["configure the kernel"].action)
+    assert "ip_vs" in str(steps["load kernel modules"].action)
+    applied = steps["apply kernel settings"]
+    assert applied.action.content == "sysctl -q -p /etc/sysctl.d/90-nodewright.conf\n"
+    assert (bool(applied.rescue), applied.rescue_after) == (True, 1)
+    assert "vm.max_map_count" in steps["keep what the host can go back to"].action.content
+
+
+def test_files_of_secrets_are_written_from_what_comes_with_the_steps(
+    tmp_path: Path,
+) -> None:
+    source = {"secret": {"name": "s", "key": "k"}}
+    place = tmp_path / "own.conf"
+    listed = [{"path": "/etc/a", "content": "a"}, {"path": str(place), "contentFrom": source, "permissions": "0640"}]
+    step = changed_by({"files": listed})[f"write {place}"]
+    assert (step.action, step.rescue_after) == (ContentFile(str(place), 0, 0o640), 1)
+    text = shell.render(Steps((replace(step, rescue=""),))).replace(shell.STATE, str(tmp_path / "state"))
+    text = text.replace('mkdir -p "$state" /etc/nodewright', 'mkdir -p "$state"')
+    without = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=False)
+    assert without.returncode != 0
+    assert "did not come with the steps" in without.stdout
+    done = subprocess.run(["sh", "-c", f"content_0=aHVzaAo=\n{text}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert (place.read_text(), place.stat().st_mode & 0o777) == ("hush\n", 0o640)
+    assert "hush" not in done.stdout
+
+
+def test_proxies_are_set_by_the_steps_of_the_join_and_taken_away_where_none_is_asked_for() -> None:
+    steps = changed_by({"proxy": {"https": "http://proxy.example:3128"}})
+    assert "http://proxy.example:3128" in str(steps["set the proxies of containerd"].action)
+    assert steps["set the proxies of kubelet"].action.unit == "kubelet.service"
+    assert "take the proxies away" not in steps
+    gone = changed_by({})["take the proxies away"]
+    assert "containerd.service kubelet.service" in gone.action.content
+    assert gone.rescue
 
 
 def test_another_change_keeps_things_anew() -> None:

@@ -37,6 +37,14 @@ class HostFolder:
         verdict = f'[ "$1" != is-active ] || exit {0 if running else 3}\n'
         program.write_text(f'#!/bin/sh\necho "$@" >> {self.root}/calls\n{verdict}')
         program.chmod(0o755)
+        (self.root / "kernel").mkdir(exist_ok=True)
+        kernel = self.root / "bin" / "sysctl"  # settings are files of a folder
+        kernel.write_text(
+            f'#!/bin/sh\ncd {self.root}/kernel\nif [ "$1" = -n ]; then cat "$2"; exit; fi\n'
+            'for file in "$@"; do :; done\n'
+            'while read -r name _ value; do echo "$value" > "$name"; done < "$file"\n'
+        )
+        kernel.chmod(0o755)
         (self.root / "bin" / "sleep").write_text("#!/bin/sh\n")
         (self.root / "bin" / "sleep").chmod(0o755)
 
@@ -53,8 +61,9 @@ class HostFolder:
         environment = {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}
         return subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
 
-    def keep(self, attempt: str, *files: str) -> None:
-        text = worker_way_back.keeping(attempt, files, root=str(self.root), former=str(self.former))
+    def keep(self, attempt: str, *files: str, sysctls: tuple[str, ...] = ()) -> None:
+        folders = {"root": str(self.root), "former": str(self.former)}
+        text = worker_way_back.keeping(attempt, files, sysctls=sysctls, **folders)
         done = self.run(text)
         assert done.returncode == 0, done.stderr
 
@@ -81,6 +90,20 @@ def test_programs_configuration_and_files_are_those_of_before(host: HostFolder) 
     assert host.read("/usr/local/bin/containerd") is None, "it would hide the one before"
     assert os.access(host.root / KUBELET.lstrip("/"), os.X_OK)
     assert "restart kubelet.service" in (host.root / "calls").read_text()
+
+
+def test_the_kernel_has_the_settings_of_before_also_those_that_a_half_change_had_set(host: HostFolder) -> None:
+    one, other = host.root / "kernel/vm.one", host.root / "kernel/net.other"
+    one.write_text("1\t2\n")
+    other.write_text("3\n")
+    host.keep("a", sysctls=("vm.one", "not.there"))
+    one.write_text("half\n")
+    host.keep("b", sysctls=("vm.one", "net.other"))
+    one.write_text("new\n")
+    other.write_text("new\n")
+    done = host.put_back("b")
+    assert done.returncode == 0, done.stderr
+    assert (one.read_text(), other.read_text()) == ("1\t2\n", "3\n")
 
 
 def test_a_change_that_takes_the_place_of_a_half_one_goes_back_before_both(host: HostFolder) -> None:

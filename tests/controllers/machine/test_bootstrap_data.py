@@ -450,8 +450,9 @@ def test_the_other_hashes_tell_what_is_changed_on_a_host_and_what_under_its_pods
     assert before[0] == hashes(a_machine().kubelet("1.34.1"))[0] != hashes(a_machine(swap="Keep"))[0]
     assert before[1] not in {hashes(a_machine().kubelet("1.34.1"))[1], hashes(a_machine(archives=MIRROR))[1]}
     assert before == hashes(a_machine(kubeletConfiguration={"maxPods": 5}, files=[{"path": "/etc/a", "content": "a"}]))
+    assert before == hashes(a_machine(proxy={"http": "http://p"}, sysctls={"vm.swappiness": "1"}, kernelModules=["a"]))
     assert before[0] == hashes(a_machine(archives=MIRROR))[0]
-    assert not set(before) & set(hashes(a_machine(files=[secret])))
+    assert before == hashes(a_machine(files=[secret]))
     assert hashes(control_plane) == ("", "")
 
 

@@ -33,6 +33,9 @@ class FakeNova:
         self.deletions_take = 1
         self.consoles: dict[str, str] = {}
         """What servers have printed, by id."""
+        self.reboots: dict[str, list[Thing]] = {}
+        """What Nova records of the reboots of a server, the newest first."""
+        self.reboots_fail = False
         self._neutron = neutron
         self._has_image = has_image
         self._flavors = [
@@ -55,10 +58,9 @@ class FakeNova:
                 return 200, {"limits": {"rate": [], "absolute": self._limits()}}
             case ("GET", ["flavors", "detail"]):
                 return 200, page("flavors", self._flavors, request)
-            case ("GET", ["os-server-groups"]):
-                return 200, {"server_groups": self._server_groups}
-            case ("GET", ["os-keypairs"]):
-                return 200, {"keypairs": [{"keypair": {"name": name}} for name in KEY_PAIRS]}
+            case ("GET", ["os-server-groups" | "os-keypairs" as kind]):
+                keys = {"keypairs": [{"keypair": {"name": name}} for name in KEY_PAIRS]}
+                return 200, keys if kind == "os-keypairs" else {"server_groups": self._server_groups}
             case ("GET", ["os-availability-zone"]):
                 zones = [{"zoneName": name, "zoneState": {"available": True}} for name in ("az1", "az2")]
                 return 200, {"availabilityZoneInfo": zones}
@@ -79,6 +81,9 @@ class FakeNova:
                 return self._describe(server, method, key, body)
             case ("POST", ["action"]) if "os-getConsoleOutput" in body:
                 return 200, {"output": self._printed(server, body["os-getConsoleOutput"])}
+            case ("GET", ["os-instance-actions"]):
+                created = {"action": "create", "message": None}
+                return 200, {"instanceActions": [*self.reboots.get(server["id"], ()), created]}
             case ("POST", ["action"]):
                 return 202, self._act(server, body)
         raise Refused(404, path, "itemNotFound")
@@ -173,12 +178,27 @@ class FakeNova:
                 self._neutron.unplug(server["id"])
             elif server["status"] == "BUILD" and server["flavor"]["original_name"] == NO_PLACE:
                 server |= {"status": "ERROR", "fault": {"code": 500, "message": "No valid host was found. "}}
+            elif server["status"] in {"REBOOT", "HARD_REBOOT"}:
+                server |= {"status": "ACTIVE", "OS-EXT-STS:task_state": None}
             elif server["status"] in {"BUILD", "REBUILD"}:
                 server |= {"status": "ACTIVE", "OS-SRV-USG:launched_at": "2026-01-01T00:00:01.000000"}
             elif server["status"] == "RESIZE":
                 server["status"] = server["next"]
 
+    def _reboot(self, server: Thing, kind: str) -> None:
+        """A soft one only of a server that runs, a hard one also of one that is off or broken."""
+        allowed = {"SOFT": {"ACTIVE"}, "HARD": {"ACTIVE", "SHUTOFF", "ERROR", "REBOOT", "HARD_REBOOT"}}[kind]
+        if server["status"] not in allowed or server["OS-EXT-STS:task_state"] == "deleting":
+            raise Refused(409, f"Cannot 'reboot' instance while it is in vm_state {server['status']}")
+        message = "Error" if self.reboots_fail else None
+        self.reboots.setdefault(server["id"], []).insert(0, {"action": "reboot", "message": message, "kind": kind})
+        if not self.reboots_fail:
+            busy = {"SOFT": ("REBOOT", "rebooting"), "HARD": ("HARD_REBOOT", "rebooting_hard")}[kind]
+            server |= {"status": busy[0], "OS-EXT-STS:task_state": busy[1], "steps": 1}
+
     def _act(self, server: Thing, body: Thing) -> Thing | None:
+        if "reboot" in body:
+            return self._reboot(server, body["reboot"]["type"])
         if server["status"] not in {"ACTIVE", "VERIFY_RESIZE", "SHUTOFF"}:
             raise Refused(409, f"Cannot do that while it is in vm_state {server['status']}", "conflictingRequest")
         match body:

@@ -38,6 +38,9 @@ class TestOnTheFakeCloud(ProviderContract):
             "", self.valid_config, HeldSecrets({**BOOTSTRAP_SECRETS, "cloud": {"clouds.yaml": self.cloud.login()}})
         )
 
+    async def boots(self, host: Host) -> int | None:
+        return len(self.cloud.nova.reboots.get(host.id, ()))
+
     async def given_to(self, host: Host) -> bytes | None:
         bodies = (body["server"] for method, path, body in self.cloud.bodies if (method, path) == ("POST", "/servers"))
         return base64.b64decode(next(body["user_data"] for body in bodies if body["name"] == host.name))
