@@ -102,7 +102,7 @@ class Growth:
         dealt = self._dealt(groups)
         self._dealt_pods = dealt.as_they_are
         self._grow(dealt.groups)
-        if dealt.as_they_are:
+        if dealt.as_they_are or dealt.rest:
             left = dealt.undone(itertools.chain.from_iterable(self.left.values()), self._projected.snapshot.classes)
             self._grow(self._seated(left))
         self._dealt_pods = {}

@@ -24,16 +24,20 @@ from controllers.scheduling.snapshot import Snapshot
 
 @dataclass(slots=True)
 class Dealt:
-    """``groups``: pods as if they asked for one zone, and those that are not dealt. ``as_they_are``: of dealt pods, by
-    namespace and name.
+    """``groups``: pods as if they asked for one zone, and those that are not to be dealt.
+
+    ``rest``: those that are over when all zones have the same; once the others have their Nodes, it is known which
+    zones there are. ``as_they_are``: of dealt pods, by namespace and name.
     """
 
     groups: list[Group] = field(default_factory=list)
+    rest: list[Group] = field(default_factory=list)
     as_they_are: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
 
     def undone(self, pods: Iterable[PodInfo], classes: Classes) -> list[Group]:
-        """The same pods without a zone of their own."""
-        return classes.group(self.as_they_are.get((pod.namespace, pod.name), pod) for pod in pods)
+        """These pods without a zone of their own, and the rest."""
+        left = [self.as_they_are.get((pod.namespace, pod.name), pod) for pod in pods]
+        return classes.group([*(pod for group in self.rest for pod in group.pods), *left])
 
 
 def deal(
@@ -56,13 +60,23 @@ class _Dealing:
 
     def deal(self, group: Group) -> None:
         spread = _over_places(group.pod_class)
+        zones = self._zones(group.pod_class, spread) if spread is not None else []
+        if spread is None or len(zones) < 2:
+            self.dealt.groups.append(group)
+            return
         left = list(group.pods)
-        if spread is not None and spread.topology_key not in self._uncertain:
-            for zone, count in self._shares(group, spread).items():
-                pods, left = left[:count], left[count:]
-                self._give(group.pod_class, spread, zone, pods)
+        for zone, count in self._shares(group, spread, zones).items():
+            pods, left = left[:count], left[count:]
+            self._give(group.pod_class, spread, zone, pods)
         if left:
-            self.dealt.groups.append(Group(group.pod_class, tuple(left)))
+            self.dealt.rest.append(Group(group.pod_class, tuple(left)))
+
+    def _zones(self, pod_class: PodClass, spread: Spread) -> list[str]:
+        """Where new Nodes take such pods; none if groups don't say."""
+        key = spread.topology_key
+        if key in self._uncertain:
+            return []
+        return sorted({each.labels[key] for each in self._templates if key in each.labels and admits(each, pod_class)})
 
     def _give(self, pod_class: PodClass, spread: Spread, zone: str, pods: Sequence[PodInfo]) -> None:
         self._given.append((pod_class, zone, len(pods)))
@@ -76,12 +90,9 @@ class _Dealing:
             self.dealt.as_they_are[pod.namespace, pod.name] = pod
         self.dealt.groups += self._snapshot.classes.group(found)
 
-    def _shares(self, group: Group, spread: Spread) -> dict[str, int]:
-        """Zone → pods; as many for each zone as bring all to one level. Empty if there is no choice of zones."""
+    def _shares(self, group: Group, spread: Spread, zones: Sequence[str]) -> dict[str, int]:
+        """Zone → pods; as many for each zone as bring all to one level."""
         pod_class, key = group.pod_class, spread.topology_key
-        zones = sorted({each.labels[key] for each in self._templates if key in each.labels and admits(each, pod_class)})
-        if len(zones) < 2 or len(group) < len(zones):
-            return {}
         keys = tuple(each.topology_key for each in pod_class.demand.spread)
         totals = Evenly(self._snapshot, pod_class, spread, keys).totals()
         codes = {zone: self._snapshot.code(key, zone) for zone in zones}

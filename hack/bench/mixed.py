@@ -46,7 +46,6 @@ def mixed() -> list[Figure]:
     """The cost of an hour of all Nodes, with one decision on all pods and with one for every 200 that come."""
     seconds, whole = timed(lambda: played([wide()]))
     waves = played(_waves(wide()))
-    least = Choosing(("least-waste",))
     goal = "Karpenter's Nodes"
     return [
         Figure("mixed_1000_cost", whole.cost, "an hour", "lower", goal, KARPENTER_COST),
@@ -54,7 +53,7 @@ def mixed() -> list[Figure]:
         Figure("mixed_1000_seconds", seconds, "s", "lower"),
         Figure("mixed_1000_in_waves_cost", waves.cost, "an hour", "lower"),
         Figure("mixed_1000_in_waves_nodes", float(waves.nodes), "Nodes", "lower"),
-        Figure("mixed_1000_least_waste_cost", played([wide()], least).cost, "an hour", "lower"),
+        Figure("mixed_1000_least_waste_cost", played([wide()], ["least-waste"]).cost, "an hour", "lower"),
     ]
 
 
@@ -70,14 +69,12 @@ class Made:
         return sum(self.added.values())
 
 
-def played(waves: Sequence[Sequence[Workload]], choosing: Choosing | None = None) -> Made:
+def played(waves: Sequence[Sequence[Workload]], expanders: Sequence[str] = ("price",)) -> Made:
     """One decision for each wave, each on pods of its own. Raises RuntimeError if a pod gets no Node."""
-    chosen = choosing or Choosing(("price",))
     offered = types()
-    chosen = Choosing(chosen.names, prices=PriceTable({name: price for name, (_, _, price) in offered.items()}))
     made = Made()
     for wave in waves:
-        decision = _decided(wave, chosen)
+        decision = decided(wave, expanders)
         if decision.scale_up.left:
             raise RuntimeError("not all pods got a Node: a figure for that is worth nothing")
         for name, nodes in decision.scale_up.added.items():
@@ -100,7 +97,8 @@ def _waves(workloads: Sequence[Workload]) -> list[list[Workload]]:
     return found
 
 
-def _decided(workloads: Sequence[Workload], choosing: Choosing) -> Decision:
+def decided(workloads: Sequence[Workload], expanders: Sequence[str] = ("price",)) -> Decision:
+    """One look at these pods in a cluster without Nodes."""
     places = [(name, zone) for name in types() for zone in ZONES]
     groups = GroupObjects(
         machine_deployments=[_deployment(name, zone) for name, zone in places],
@@ -108,6 +106,8 @@ def _decided(workloads: Sequence[Workload], choosing: Choosing) -> Decision:
     )
     pods = [_pod(each, number) for each in workloads for number in range(each.replicas)]
     objects = Objects(groups=groups, workload=WorkloadObjects(pods=pods))
+    prices = PriceTable({name: price for name, (_, _, price) in types().items()})
+    choosing = Choosing(tuple(expanders), prices=prices)
     options = AutoscalerOptions(GrowthOptions(choosing=choosing, nodes_per_scale_up=2000))
     return decide(read_cluster(objects, now=NOW, options=options, memory=Memory()))
 
