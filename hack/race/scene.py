@@ -79,7 +79,8 @@ class Watched:
                 _cpu(self._rival)
 
     async def until_quiet(self) -> float:
-        """The time (monotonic) of the last Node that came or went. Raises TimeoutError."""
+        """The time (monotonic) of the last Node that came or went, this one if none does. Raises TimeoutError."""
+        self.last_change = time.monotonic()
         async with asyncio.timeout(LIMIT_SECONDS):
             while True:
                 seen = self.last_change
@@ -148,13 +149,12 @@ class Scene:
 
     async def scale_in(self, watched: Watched, replicas: dict[str, int]) -> Result:
         """From fewer replicas until no Node comes or goes any more."""
-        started = time.monotonic()
 
         async def work() -> float:
             for name, count in replicas.items():
                 await asyncio.to_thread(self._kubectl, "scale", "deployment", name, f"--replicas={count}")
             await watched.until(lambda: len(watched.pods) <= sum(replicas.values()))
-            return max(await watched.until_quiet(), started)
+            return await watched.until_quiet()
 
         return await self.measured(watched, work)
 
