@@ -1,4 +1,4 @@
-"""Consolidation, and groups of the autoscaler's own making, on the real plane: kube-scheduler binds each pod that moves.
+"""Consolidation, and groups of the autoscaler's own making, on the real plane, where kube-scheduler binds what moves.
 
 The autoscaler has the rights of deploy/autoscaler and of its components consolidation and autoprovisioning alone.
 """
