@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from api.selectors import Operator, Requirement
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.likeness import admits
+from controllers.scheduling.marks import Index
 from controllers.scheduling.matchers import SpreadOver
 from controllers.scheduling.rules import Evenly
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo, PodKind, Spread
@@ -54,8 +55,10 @@ class _Dealing:
     def __init__(self, snapshot: Snapshot, templates: Sequence[NodeInfo], uncertain: frozenset[str]) -> None:
         self._snapshot = snapshot
         self._uncertain = uncertain
-        self._templates = list({(each.allocatable, *each.labels.items()): each for each in templates}.values())
-        self._given: list[tuple[PodClass, str, int]] = []
+        self._templates = templates
+        self._by_place: dict[str, dict[str, list[NodeInfo]]] = {}
+        self._given: dict[PodClass, dict[str, int]] = {}
+        self._by_mark: Index[PodClass] = Index()
         self.dealt = Dealt()
 
     def deal(self, group: Group) -> None:
@@ -76,10 +79,18 @@ class _Dealing:
         key = spread.topology_key
         if key in self._uncertain:
             return []
-        return sorted({each.labels[key] for each in self._templates if key in each.labels and admits(each, pod_class)})
+        places = self._by_place.get(key)
+        if places is None:
+            places = self._by_place[key] = {}
+            for each in self._templates:
+                if key in each.labels:
+                    places.setdefault(each.labels[key], []).append(each)
+        return sorted(place for place, nodes in places.items() if any(admits(node, pod_class) for node in nodes))
 
     def _give(self, pod_class: PodClass, spread: Spread, zone: str, pods: Sequence[PodInfo]) -> None:
-        self._given.append((pod_class, zone, len(pods)))
+        if pod_class not in self._given:
+            self._by_mark.add(pod_class, pod_class.marks)
+        self._given.setdefault(pod_class, {})[zone] = len(pods)
         narrowed: dict[PodKind, PodKind] = {}
         found = []
         for pod in pods:
@@ -107,7 +118,8 @@ class _Dealing:
 
     def _given_to(self, pod_class: PodClass, spread: Spread, zone: str) -> int:
         matcher = SpreadOver(pod_class.namespace, spread.selector)
-        return sum(count for other, place, count in self._given if place == zone and matcher.matches(other))
+        possible = self._given if matcher.marks is None else dict.fromkeys(self._by_mark.concerning(matcher.marks))
+        return sum(self._given[other].get(zone, 0) for other in possible if matcher.matches(other))
 
 
 def _over_places(pod_class: PodClass) -> Spread | None:
