@@ -233,7 +233,7 @@ def _within_quotas(buffer: Buffer, quotas: Mapping[str, Sequence[QuotaLeft]]) ->
     fits = [
         (count, f"ResourceQuota {left.quota} leaves {resource} for {counted(count, 'chunk')}")
         for left in mine
-        for count, resource in left.room(buffer.use)
+        for count, resource in left.headroom(buffer.use)
     ]
     least, why = min(fits, default=(buffer.count, ""))
     count = min(buffer.count, least)

@@ -17,7 +17,7 @@ from controllers.kernel.refs import Obj, Ref, generation_of, mapping, resource_v
 from controllers.kernel.wording import counted, some_of
 
 _MOST_GROUPS = 3
-_TOLD = (
+_WITH_EVENT = (
     CapacityReason.FITS_EXISTING_CAPACITY,
     CapacityReason.REQUIRES_NEW_CAPACITY,
     CapacityReason.QUOTA_LEAVES_LESS,
@@ -49,7 +49,7 @@ def capacity_events(decision: Decision) -> Iterator[Event]:
         before = mapping(buffer.body.get("status")).get("conditions")
         for condition in (_ready(outcome), _provisioning(outcome), _limited(outcome)):
             previous = (find(before, condition.type) or {}).get("reason")
-            if condition.reason in _TOLD and condition.reason != previous:
+            if condition.reason in _WITH_EVENT and condition.reason != previous:
                 yield Event(buffer.ref, _kind(condition, outcome), str(condition.reason), condition.message)
 
 

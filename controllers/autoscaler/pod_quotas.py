@@ -38,7 +38,7 @@ class QuotaLeft:
         """Whether the quota counts such a pod."""
         return all(_is_meant(pod, each) for each in _scopes(self.spec))
 
-    def room(self, use: Use) -> list[tuple[int, str]]:
+    def headroom(self, use: Use) -> list[tuple[int, str]]:
         """Pods for which there is room, by resource."""
         return [(max(0, self.amounts[name]) // amount, name) for name, amount in use.items() if name in self.amounts]
 

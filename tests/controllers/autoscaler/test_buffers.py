@@ -310,11 +310,11 @@ def test_a_buffer_that_is_not_ready_says_why() -> None:
 
 def test_an_event_tells_what_is_new_and_what_is_known_is_not_told_again() -> None:
     fleet, body = fleet_with(), buffer(replicas=10)
-    assert _told(fleet, body) == [("Normal", "RequiresNewCapacity")]
+    assert _events_of(fleet, body) == [("Normal", "RequiresNewCapacity")]
     (patch,) = _patches(fleet, body)
-    assert _told(fleet, {**body, "status": patch}) == []
-    assert _told(fleet, buffer(replicas=500)) == [("Warning", "RequiresNewCapacity")]
-    assert _told(fleet, buffer(replicas=1, podTemplateRef={"name": "no"})) == [("Warning", "PodTemplateNotFound")]
+    assert _events_of(fleet, {**body, "status": patch}) == []
+    assert _events_of(fleet, buffer(replicas=500)) == [("Warning", "RequiresNewCapacity")]
+    assert _events_of(fleet, buffer(replicas=1, podTemplateRef={"name": "no"})) == [("Warning", "PodTemplateNotFound")]
 
 
 def test_a_metric_counts_the_chunks_of_all_buffers() -> None:
@@ -324,7 +324,7 @@ def test_a_metric_counts_the_chunks_of_all_buffers() -> None:
     assert counts == {("fit",): 0, ("added",): 40, ("short",): 10}
 
 
-def _told(fleet: Fleet, body: dict[str, Any]) -> list[tuple[str, str]]:
+def _events_of(fleet: Fleet, body: dict[str, Any]) -> list[tuple[str, str]]:
     found = plan(observed_of(fleet, (CAPACITY_BUFFER, body), (POD_TEMPLATE, template())))
     events = [each for each in found.actions() if isinstance(each, Event)]
     return [(each.type, each.reason) for each in events if each.target.kind == CAPACITY_BUFFER]
