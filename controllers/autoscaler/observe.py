@@ -196,7 +196,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
             unknown={name: read.why for name, read in unknown.items()},
             awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
-        arrivals=arrivals_of(view.all(POD)) if options.growth.batch_idle else (),
+        arrivals=arrivals_of(view.all(POD)) if cluster.workload.pending else (),
         records=Records(
             memory=kept,
             status=status,

@@ -43,7 +43,8 @@ def plan(observed: Observed) -> Plan:
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
         return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), samples=asleep())
-    if left := _gathering(observed):
+    left = _gathering(observed) if observed.arrivals else 0
+    if left:
         return Plan(steps=(), outcome=Wait(min(left, interval), GATHERING), notes=(GATHERING,))
     decision = decide(observed.cluster)
     return Plan(

@@ -32,7 +32,8 @@ def report(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     writes = [*_status(observed, decision), *_conditions(observed, problems)]
     if decision.buffers or observed.cluster.capacity.quotas:
         writes += capacity_writes(observed, decision)
-    return steps(writes, [*_events(observed, decision, problems), *capacity_events(decision)])
+    events = list(_events(observed, decision, problems))
+    return steps(writes, [*events, *(capacity_events(decision) if decision.buffers else ())])
 
 
 def problems_of(observed: Observed, decision: Decision) -> dict[Ref, tuple[Reason, str]]:
