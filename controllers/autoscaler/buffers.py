@@ -6,14 +6,14 @@ The rules are the Cluster Autoscaler's (proposal buffers.md) and Karpenter's. On
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from api import capacity_names
 from api.capacity_conditions import CapacityReason
+from controllers.autoscaler.pod_quotas import QuotaLeft, quotas_left, use_of
 from controllers.autoscaler.requests import pod_of_template
 from controllers.kernel.conditions import parse_time
 from controllers.kernel.refs import (
@@ -34,7 +34,7 @@ from controllers.kernel.refs import (
     spec_of,
 )
 from controllers.kernel.wording import counted
-from controllers.scheduling.amounts import Quantities, ShapeError, at_most, quantities
+from controllers.scheduling.amounts import ShapeError, at_most, quantities
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import PODS, PodInfo
 
@@ -68,6 +68,10 @@ class Buffer:
     why: str = ""
     limited: str = ""
     template: Template | None = None
+    pod: Obj = field(default_factory=dict)
+    """A body of a pod like the chunks."""
+    use: Mapping[str, int] = field(default_factory=dict)
+    """What ResourceQuotas count of one chunk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,7 @@ def read_buffers(objects: BufferObjects, reader: Reader) -> tuple[Buffer, ...]:
     if not alive:
         return ()
     found = _Referred(objects)
-    quotas = _quotas_left(objects.resource_quotas)
+    quotas = quotas_left(objects.resource_quotas)
     return tuple(_within_quotas(_read(body, found, reader), quotas) for body in alive)
 
 
@@ -116,13 +120,15 @@ def _read(body: Obj, referred: _Referred, reader: Reader) -> Buffer:
         chunk = _chunk(shape.pod, reader)
         wanted = _wanted(spec_of(body), replicas=shape.replicas)
         count = _within_limits(spec_of(body), wanted, chunk=chunk)
+        use = use_of(shape.pod, chunk.kind.demand.requests)
     except _Problem as problem:
         return Buffer(ref=ref, body=body, reason=problem.reason, why=str(problem))
     except ShapeError as error:
         return Buffer(ref=ref, body=body, reason=CapacityReason.RESOLUTION_FAILED, why=str(error))
     most = capacity_names.MAX_CHUNKS
     why = f"{count} chunks are asked for, and a buffer has at most {most}" if count > most else ""
-    return Buffer(ref=ref, body=body, chunk=chunk, count=min(count, most), why=why, template=shape.template)
+    found = Buffer(ref=ref, body=body, chunk=chunk, count=min(count, most), why=why, template=shape.template)
+    return replace(found, pod=shape.pod, use=use)
 
 
 def _chunk(pod: Obj, reader: Reader) -> PodInfo:
@@ -215,61 +221,22 @@ def _counts(left: Mapping[str, int], chunk: PodInfo) -> list[tuple[str, int]]:
 
     Worked example: of 10 cores fit 10000 // 1500 = 6 chunks that request 1500 thousandths of a core each.
     """
-    return [(name, max(0, left[name]) // amount) for name, amount in _requests(chunk) if name in left]
+    requests = (*chunk.kind.demand.requests, (PODS, 1))
+    return [(name, max(0, left[name]) // amount) for name, amount in requests if name in left]
 
 
-def _requests(chunk: PodInfo) -> list[tuple[str, int]]:
-    return [*chunk.kind.demand.requests, (PODS, 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """What a ResourceQuota leaves: ``amounts`` by resource, lowered as buffers take their part."""
-
-    quota: str
-    amounts: dict[str, int]
-
-
-def _quotas_left(bodies: Iterable[Obj]) -> dict[str, list[_Left]]:
-    """By namespace. ResourceQuotas with scopes, which bound some pods only, are not read, nor those that are broken."""
-    found: dict[str, list[_Left]] = {}
-    for body in bodies:
-        spec, status = spec_of(body), mapping(body.get("status"))
-        if spec.get("scopes") or spec.get("scopeSelector"):
-            continue
-        try:
-            hard = quantities(status.get("hard") or spec.get("hard"), "hard")
-            used = quantities(status.get("used"), "used")
-        except ShapeError:
-            continue
-        left = {name: amount - used.get(name, Decimal(0)) for name, amount in hard.items()}
-        found.setdefault(key_of(body).namespace, []).append(_Left(key_of(body).name, at_most(_by_resource(left))))
-    return found
-
-
-def _by_resource(left: Quantities) -> Quantities:
-    """``cpu`` and ``requests.cpu`` mean the same; where both are there, the smaller one counts."""
-    found: Quantities = {}
-    for name, amount in left.items():
-        resource = name.removeprefix("requests.")
-        found[resource] = min(amount, found.get(resource, amount))
-    return found
-
-
-def _within_quotas(buffer: Buffer, quotas: Mapping[str, Sequence[_Left]]) -> Buffer:
+def _within_quotas(buffer: Buffer, quotas: Mapping[str, Sequence[QuotaLeft]]) -> Buffer:
     """Fewer chunks where ResourceQuotas leave room for fewer pods; what they take is taken off for the next buffer."""
-    mine = quotas.get(buffer.ref.key.namespace, ())
-    if buffer.chunk is None or not mine:
+    if buffer.chunk is None:
         return buffer
+    mine = [each for each in quotas.get(buffer.ref.key.namespace, ()) if each.counts(buffer.pod)]
     fits = [
         (count, f"ResourceQuota {left.quota} leaves {resource} for {counted(count, 'chunk')}")
         for left in mine
-        for resource, count in _counts(left.amounts, buffer.chunk)
+        for count, resource in left.headroom(buffer.use)
     ]
     least, why = min(fits, default=(buffer.count, ""))
     count = min(buffer.count, least)
     for left in mine:
-        for resource, amount in _requests(buffer.chunk):
-            if resource in left.amounts:
-                left.amounts[resource] -= count * amount
+        left.take(buffer.use, count)
     return replace(buffer, count=count, limited=why) if count < buffer.count else buffer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from api import capacity_names
 from api.capacity_conditions import BufferCondition, CapacityReason, QuotaCondition
@@ -11,12 +11,21 @@ from controllers.autoscaler.buffer_growth import BufferOutcome
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.quotas import Quota, spelled
-from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, Moment, merge_in_place, merge_patch
+from controllers.kernel.actions import Event, Patch
+from controllers.kernel.conditions import Condition, Moment, find, merge_in_place, merge_patch
 from controllers.kernel.refs import Obj, Ref, generation_of, mapping, resource_version_of
 from controllers.kernel.wording import counted, some_of
 
 _MOST_GROUPS = 3
+_WITH_EVENT = (
+    CapacityReason.FITS_EXISTING_CAPACITY,
+    CapacityReason.REQUIRES_NEW_CAPACITY,
+    CapacityReason.QUOTA_LEAVES_LESS,
+    CapacityReason.POD_TEMPLATE_NOT_FOUND,
+    CapacityReason.SCALABLE_REF_NOT_FOUND,
+    CapacityReason.RESOLUTION_FAILED,
+)
+"""Reasons of which an event tells."""
 
 
 def capacity_writes(observed: Observed, decision: Decision) -> Iterator[Patch]:
@@ -31,6 +40,23 @@ def capacity_writes(observed: Observed, decision: Decision) -> Iterator[Patch]:
         condition = _reconciled(quota)
         status = _with_conditions(quota.body, [condition], Moment(generation_of(quota.body), now))
         yield from _patched(quota.ref, quota.body, {**_of_quota(quota), **status})
+
+
+def capacity_events(decision: Decision) -> Iterator[Event]:
+    """On a buffer whose condition gets another reason: what is new, with the reason as its name."""
+    for outcome in decision.buffers:
+        buffer = outcome.buffer
+        before = mapping(buffer.body.get("status")).get("conditions")
+        for condition in (_ready(outcome), _provisioning(outcome), _limited(outcome)):
+            previous = (find(before, condition.type) or {}).get("reason")
+            if condition.reason in _WITH_EVENT and condition.reason != previous:
+                yield Event(buffer.ref, _kind(condition, outcome), str(condition.reason), condition.message)
+
+
+def _kind(condition: Condition, outcome: BufferOutcome) -> Literal["Normal", "Warning"]:
+    """A warning where somebody has to do something: a field, a quota, or groups that may not grow."""
+    waits = condition.reason == CapacityReason.REQUIRES_NEW_CAPACITY and not outcome.short
+    return "Normal" if waits or condition.reason == CapacityReason.FITS_EXISTING_CAPACITY else "Warning"
 
 
 def _patched(ref: Ref, body: Obj, status: dict[str, Any]) -> Iterator[Patch]:

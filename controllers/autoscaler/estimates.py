@@ -99,6 +99,10 @@ class Estimates:
         admitted = self._likeness.admitted(template)
         return {each: len(self._left[each]) for each in admitted if each in self._left and each not in choosy}
 
+    def like_but_for_size(self, template: NodeInfo) -> Hashable:
+        """Equal for Nodes that no pod tells apart but by how much they offer."""
+        return self._likeness.but_for_size(template)
+
     def _like(self, template: NodeInfo) -> Hashable:
         """Remembered by identity, with the template itself, so that no other object gets its identity."""
         found = self._keys.get(id(template))

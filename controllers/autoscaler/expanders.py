@@ -5,7 +5,7 @@
 | `least-waste` | leave least cpu and memory of the new Nodes unused, both as shares, added |
 | `most-pods` | help most pods |
 | `least-nodes` | add fewest Nodes |
-| `price` | cost least |
+| `price` | cost least for what their pods are worth |
 | `priority` | stand highest in the list of priorities |
 | `random` | one of them, by the seed |
 
@@ -25,7 +25,8 @@ from api.yamltext import shown
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.digest import digest
 from controllers.scheduling.binpacking import Estimate
-from controllers.scheduling.shapes import CPU, MEMORY, Amounts, NodeInfo
+from controllers.scheduling.classes import PodClass
+from controllers.scheduling.shapes import CPU, MEMORY, PODS, Amounts, NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Option:
     in_zone_order: bool = False
     new: bool = False
     """The group would have to be made."""
+    cost: Fraction | None = None
+    """Of all its Nodes, each as cheap as can be; None: ``price`` of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +130,43 @@ def _least_wasted(options: list[Option], _: Choosing) -> list[Option]:
     return _least(options, waste)
 
 
-def _least(options: list[Option], key: Callable[[Option], Fraction | int]) -> list[Option]:
+def _least(options: list[Option], key: Callable[[Option], Fraction | float]) -> list[Option]:
     keys = [key(option) for option in options]
     best = min(keys)
     return [option for option, found in zip(options, keys, strict=True) if found == best]
 
 
 def _cheapest(options: list[Option], _: Choosing) -> list[Option]:
-    """Per pod that is helped; options without a price go last."""
+    """For what the pods are worth that are helped; options without a price go last.
+
+    Not per pod: the smallest pods on the smallest Nodes cost least then, and those that could share large Nodes
+    are left alone on them.
+    """
     priced = [option for option in options if option.price is not None]
     if not priced:
         return options
+    worth = _worth(priced)
 
-    def cost(option: Option) -> Fraction:
-        return (option.price or Fraction(0)) * option.estimate.nodes / option.estimate.pods
+    def cost(option: Option) -> float:
+        total = (option.price or 0) * option.estimate.nodes if option.cost is None else option.cost
+        return float(total) / (sum(worth[each] * count for each, count in option.estimate.placed.items()) or 1.0)
 
     return _least(priced, cost)
+
+
+def _worth(priced: Sequence[Option]) -> dict[PodClass, float]:
+    """Class → the least share of a Node's price that one pod takes: of cpu, memory, pods or another resource that of
+    which it takes most. 2 of 4 cores of a Node for 1.0: 0.5.
+    """
+    kinds = {(id(each.estimate), each.node.allocatable, each.price): each for each in priced}
+    worth: dict[PodClass, float] = {}
+    for option in kinds.values():
+        price, there = float(option.price or 0), dict(option.node.allocatable)
+        for pod_class in option.estimate.placed:
+            shares = (amount / there[name] for name, amount in ((PODS, 1), *pod_class.requests) if there.get(name))
+            found = price * max(shares, default=0.0)
+            worth[pod_class] = min(found, worth.get(pod_class, found))
+    return worth
 
 
 def _first_in_list(options: list[Option], choosing: Choosing) -> list[Option]:

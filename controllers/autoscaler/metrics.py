@@ -23,6 +23,11 @@ def _metric(name: str, meaning: str, *labels: str, total: bool = False) -> Metri
     return found
 
 
+_CHUNKS = _metric(
+    "capacity_buffer_chunks_count",
+    "Chunks of all CapacityBuffers: that fit, for which Nodes are added, or that fit nowhere.",
+    "state",
+)
 _SAFE = _metric("cluster_safe_to_autoscale", "1 while Nodes may be added and removed.")
 _NODES = _metric("nodes_count", "Nodes by state.", "state")
 _GROUPS = _metric("node_groups_count", "Node groups.", "node_group_type")
@@ -52,6 +57,7 @@ def samples(observed: Observed, decision: Decision) -> tuple[Sample, ...]:
         *_of_cluster(observed, decision),
         *_of_groups(observed, decision),
         *_of_changes(observed, decision),
+        *(_of_buffers(decision) if observed.cluster.options.growth.buffers else ()),
     )
 
 
@@ -85,6 +91,16 @@ def _of_cluster(observed: Observed, decision: Decision) -> Iterator[Sample]:
     for activity, moment in moments.items():
         if moment is not None:
             yield Sample(_ACTIVITY, moment.timestamp(), (activity,))
+
+
+def _of_buffers(decision: Decision) -> Iterator[Sample]:
+    """Of all buffers together: anybody may make one."""
+    fit = sum(each.placed for each in decision.buffers)
+    short = sum(each.short for each in decision.buffers)
+    yield Sample(_CHUNKS, fit, ("fit",))
+    yield Sample(_CHUNKS, short, ("short",))
+    asked = sum(each.buffer.count for each in decision.buffers if each.buffer.chunk is not None)
+    yield Sample(_CHUNKS, asked - fit - short, ("added",))
 
 
 def _of_groups(observed: Observed, decision: Decision) -> Iterator[Sample]:

@@ -20,6 +20,7 @@ from controllers.autoscaler.cluster_state import (
     read_cluster,
 )
 from controllers.autoscaler.gangs import APIS
+from controllers.autoscaler.gathering import arrivals_of
 from controllers.autoscaler.offers import Offers, read_offers
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
@@ -138,6 +139,8 @@ class Observed:
     scope: Scope = Scope()
     templates: Templates = Templates()
     records: Records = Records()
+    arrivals: tuple[datetime, ...] = ()
+    """When pods came that look for a Node (``gathering``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +196,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
             unknown={name: read.why for name, read in unknown.items()},
             awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
+        arrivals=arrivals_of(view.all(POD)) if cluster.workload.pending else (),
         records=Records(
             memory=kept,
             status=status,

@@ -54,6 +54,10 @@ class GrowthOptions:
     """Whether CapacityBuffers are served."""
     quotas: bool = False
     """Whether CapacityQuotas limit what is added."""
+    batch_idle: timedelta = timedelta(seconds=1)
+    """While pods come, it is waited until none has come for so long; 0: nothing is waited for."""
+    batch_max: timedelta = timedelta(seconds=10)
+    """The longest such wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from controllers.autoscaler.consolidation import NONE, proposed, under_way
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
+from controllers.autoscaler.gathering import seconds_left
 from controllers.autoscaler.health import resting, unhealthy
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
@@ -31,6 +32,7 @@ from controllers.kernel.wording import counted
 from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.resize import Resize, Scaling
 
+GATHERING = "pods still come"
 _SOON = 1.0
 """Seconds after which to look again for something that is just being found out."""
 
@@ -41,6 +43,9 @@ def plan(observed: Observed) -> Plan:
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
         return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), samples=asleep())
+    left = _gathering(observed) if observed.arrivals else 0
+    if left:
+        return Plan(steps=(), outcome=Wait(min(left, interval), GATHERING), notes=(GATHERING,))
     decision = decide(observed.cluster)
     return Plan(
         steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
@@ -48,6 +53,13 @@ def plan(observed: Observed) -> Plan:
         notes=(decision.frozen,) if decision.frozen else (),
         samples=samples(observed, decision),
     )
+
+
+def _gathering(observed: Observed) -> float:
+    """Seconds for which pods that still come are waited for."""
+    cluster = observed.cluster
+    grown = max((each.at for each in cluster.memory.grown), default=None)
+    return seconds_left(observed.arrivals, now=cluster.now, grown=grown, growth=cluster.options.growth)
 
 
 def why_not(observed: Observed) -> str:

@@ -84,7 +84,7 @@ class AutoscalerReconciler:
             Wake(MACHINE_DEPLOYMENT, self._the_key, _asks_the_same, self._soon),
             Wake(MACHINE_SET, self._the_key, _asks_the_same, self._soon),
             Wake(MACHINE, self._of_machine, hopes_the_same, self._soon),
-            Wake(POD, self._of_pod, _waits_as_before, self._soon),
+            Wake(POD, self._of_pod, _waits_as_before, self._once_idle),
             Wake(NODE, self._the_key, never_mind, self._soon),
             *(Wake(kind, self._the_key, _is_as_it_was, self._soon) for kind in self._capacity_kinds()),
         )
@@ -111,6 +111,10 @@ class AutoscalerReconciler:
 
     def _of_pod(self, pod: Obj, _view: View) -> Iterable[Key]:
         return (self.key,) if is_unschedulable(pod) else ()
+
+    def _once_idle(self, key: Key, view: View) -> float:
+        idle = self.options.growth.batch_idle.total_seconds()
+        return min(idle, self._soon(key, view)) if idle else self._soon(key, view)
 
     def _soon(self, _key: Key, _view: View) -> float:
         return min(GATHER, self.options.scan_interval.total_seconds())

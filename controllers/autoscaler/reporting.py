@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from api import names
 from api.conditions import DeploymentCondition, Reason
 from controllers.autoscaler import publishing, status
-from controllers.autoscaler.capacity_reports import capacity_writes
+from controllers.autoscaler.capacity_reports import capacity_events, capacity_writes
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.observe import Observed
 from controllers.kernel.actions import Action, Create, Event, Patch
@@ -32,7 +32,8 @@ def report(observed: Observed, decision: Decision) -> tuple[Step, ...]:
     writes = [*_status(observed, decision), *_conditions(observed, problems)]
     if decision.buffers or observed.cluster.capacity.quotas:
         writes += capacity_writes(observed, decision)
-    return steps(writes, list(_events(observed, decision, problems)))
+    events = list(_events(observed, decision, problems))
+    return steps(writes, [*events, *(capacity_events(decision) if decision.buffers else ())])
 
 
 def problems_of(observed: Observed, decision: Decision) -> dict[Ref, tuple[Reason, str]]:

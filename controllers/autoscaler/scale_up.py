@@ -6,6 +6,7 @@ still left are asked for again, until no group helps any more. (The Cluster Auto
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,58 +19,26 @@ from controllers.autoscaler.estimates import Estimates, Refusals
 from controllers.autoscaler.expanders import Option, choose
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.resource_limits import ResourceLimits
+from controllers.autoscaler.right_sizing import Size, Sizes
+from controllers.autoscaler.scale_up_result import Apart as Apart  # noqa: PLC0414 - readers import them from here
+from controllers.autoscaler.scale_up_result import Helped as Helped  # noqa: PLC0414 - likewise
+from controllers.autoscaler.scale_up_result import Left as Left  # noqa: PLC0414 - likewise
+from controllers.autoscaler.scale_up_result import ScaleUp as ScaleUp  # noqa: PLC0414 - likewise
 from controllers.autoscaler.upcoming_zones import UpcomingZones
+from controllers.autoscaler.zone_shares import Dealt, deal
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key
 from controllers.scaling.node_group import NodeGroup
 from controllers.scheduling.binpacking import Estimate, commit, filled_up
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.ordered_estimate import estimate_in_order
+from controllers.scheduling.placement import place
 from controllers.scheduling.shapes import NodeInfo, PodInfo
 
 _MOST_IN_TURN = 100
 """Nodes that a group gets one by one, each in its failure domain, in one step; asking for each is slow."""
 MOST_EXPLAINED = 20
 """Classes of pods for which each group is asked why it does not help; asking is slow."""
-
-
-@dataclass(frozen=True, slots=True)
-class Helped:
-    """``pods`` will find room on new Nodes of ``group``."""
-
-    group: str
-    pods: tuple[PodInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """``pods`` stay pending. ``why``: group → why it does not help."""
-
-    pods: tuple[PodInfo, ...]
-    why: Mapping[str, str]
-    gang: str = ""
-    """Why the gang that they are of gets no Node at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """``added``: group → new Nodes. ``short`` have no room on them; ``why``: group → why it does not help."""
-
-    added: Mapping[str, int]
-    short: int
-    why: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleUp:
-    """``added``: group → new Nodes, never 0. ``skipped``: group → why it could not grow (any further)."""
-
-    added: Mapping[str, int] = field(default_factory=dict)
-    helped: tuple[Helped, ...] = ()
-    left: tuple[Left, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    for_gangs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Gang \u2192 group \u2192 new Nodes, of those that got all they need."""
 
 
 def plan_scale_up(
@@ -123,18 +92,44 @@ class Growth:
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates = Estimates(projected)
+        self._dealt_pods: Mapping[tuple[str, str], PodInfo] = {}
         shares = {s.id: s.template for s in cluster.groups if s.template is not None and _shares(s)}
         self._alike = AlikeGroups(shares if cluster.options.growth.balance else {})
         self._step = _Step()
 
     def run(self, groups: Iterable[Group]) -> None:
         """Until no group helps any of the pods any more."""
-        self.take(groups)
-        while self.left and self.step():
-            pass
+        dealt = self._dealt(groups)
+        self._dealt_pods = dealt.as_they_are
+        self._grow(dealt.groups)
+        if dealt.as_they_are or dealt.rest:
+            left = dealt.undone(itertools.chain.from_iterable(self.left.values()), self._projected.snapshot.classes)
+            self._grow(self._seated(left))
+        self._dealt_pods = {}
         for pod_class, pods in self.left.items():
             self._over.setdefault(pod_class, []).extend(pods)
         self.left = {}
+
+    def _grow(self, groups: Iterable[Group]) -> None:
+        self.take(groups)
+        while self.left and self.step():
+            pass
+
+    def _dealt(self, groups: Iterable[Group]) -> Dealt:
+        """Pods that are to be spread over zones ask for theirs."""
+        growing = [state for state in self._cluster.all_groups if not self._hindrance(state)]
+        templates = [state.template for state in growing if state.template is not None and state.zone_order is None]
+        uncertain = {state.zone_order.label for state in growing if state.zone_order is not None}
+        return deal(groups, self._projected.snapshot, templates, uncertain=uncertain)
+
+    def _seated(self, groups: Iterable[Group]) -> list[Group]:
+        """Those that are still left once what is left has been tried on the Nodes that were added."""
+        left = []
+        for group in groups:
+            done = place(self._projected.snapshot, group.pod_class, len(group)).count
+            if done < len(group):
+                left.append(Group(group.pod_class, group.pods[done:]))
+        return left
 
     def take(self, groups: Iterable[Group]) -> None:
         self.left = {}
@@ -181,9 +176,39 @@ class Growth:
         self._step = _Step()
         options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
         choosing = self._cluster.options.growth.choosing
+        sizes = self._sizes(options) if "price" in choosing.names else Sizes(())
+        options = [replace(option, cost=sizes.cost(option.group, option.estimate)) for option in options]
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
         if chosen is None:
             return False
+        by_group = {option.group: option for option in options}
+        parts = [replace(by_group[name], estimate=part) for name, part in sizes.split(chosen.group, chosen.estimate)]
+        if not [part for part in parts if self._add(part)]:
+            self._take(chosen)
+        return True
+
+    def _sizes(self, options: Iterable[Option]) -> Sizes:
+        """Groups whose Nodes may stand in for larger ones: those that are there, and get their Nodes one by one."""
+        found = []
+        for option in options:
+            state, price = self._states[option.group], option.price
+            if price is None or option.new or option.in_zone_order or state.is_whole or state.zone_order is not None:
+                continue
+            like = self._estimates.like_but_for_size(option.node)
+            found.append(Size(option.group, option.node, price, like, self._estimates.daemons_on(option.node)))
+        return Sizes(found)
+
+    def _add(self, chosen: Option) -> bool:
+        """Take a part of what was chosen, unless a limit is against it: then its pods are left for the next step."""
+        state = self._states[chosen.group]
+        self._step = _Step()
+        allowed, _ = self._allowance.nodes(chosen.node)
+        fits = chosen.estimate.nodes <= min(allowed, self._headroom(state, chosen.node))
+        if fits:
+            self._take(chosen)
+        return fits
+
+    def _take(self, chosen: Option) -> None:
         shared = self._shared(chosen)
         self._commit(chosen, alone=shared.keys() == {chosen.group})
         for name, nodes in shared.items():
@@ -191,7 +216,6 @@ class Growth:
             self._groups[name] = replace(self._groups[name], replicas=self._groups[name].replicas + nodes)
         self._allowance.take(chosen.node, chosen.estimate.nodes)
         self._helped.append(Helped(chosen.group, self._reserve(chosen.estimate)))
-        return True
 
     def result(self, explained: int) -> ScaleUp:
         left = list(self._gangs_left)
@@ -334,7 +358,7 @@ class Growth:
         seated: list[PodInfo] = []
         for pod_class, count in found.placed.items():
             pods = self.left[pod_class]
-            seated += pods[:count]
+            seated += (self._dealt_pods.get((pod.namespace, pod.name), pod) for pod in pods[:count])
             self.left[pod_class] = pods[count:]
         self.left = {pod_class: pods for pod_class, pods in self.left.items() if pods}
         return tuple(seated)

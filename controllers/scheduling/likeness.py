@@ -40,9 +40,13 @@ class Likeness:
 
     def of(self, node: NodeInfo) -> Hashable:
         """Equal for Nodes that are the same to every class, and to the pods around it."""
+        return self.but_for_size(node), node.allocatable
+
+    def but_for_size(self, node: NodeInfo) -> Hashable:
+        """The same for Nodes that offer different amounts."""
         labels = tuple(self._seen(key, node.labels.get(key)) for key in self._keys)
         name = node.name if self._by_name else ""
-        return labels, name, node.allocatable, node.taints, node.unschedulable, node.volume_limits
+        return labels, name, node.taints, node.unschedulable, node.volume_limits
 
     def admitted(self, node: NodeInfo) -> tuple[PodClass, ...]:
         """Those that such a Node takes when nothing runs on it, by all that depends on the two alone."""

@@ -16,28 +16,39 @@ from hack.program import Kubectl, Run
 from hack.race import parts
 from hack.race.instances import MOST_CPUS, ZONES, Instance
 from nodewright.crds import load_crds
+from nodewright.runtime.simulated.kubelets import USER_AGENT
 
 CALM = 30
 """Seconds that a Node is not needed before it may go: what Karpenter's own suite sets as ``consolidateAfter``."""
 MOST_NODES = 2000
+KEPT_MIB = 10
+"""Memory that a Node of Karpenter's provider keeps from pods; with it, a pod of 64 GiB fits no Node of 64 GiB."""
+STAGES = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast/pod-delete.yaml")
+"""What kwok plays: what the simulated kubelets of the other side do. Those send no heartbeats either."""
 
 
 class Rival(Protocol):
-    """A program at work between ``start`` and ``stop``. ``agent``: how its User-Agent begins."""
+    """A program at work between ``start`` and ``stop``, with what plays the kubelets of its Nodes.
+
+    ``agents``: how their User-Agents begin.
+    """
 
     name: str
-    agent: str
+    agents: tuple[str, str]
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
+    def drift(self) -> None:
+        """Another template for all Nodes, so that each is to be replaced."""
+
     @property
-    def pid(self) -> int: ...
+    def pids(self) -> Sequence[int]: ...
 
 
 class Karpenter:
-    """Of a pinned module, with the kubelets of kwok, whose cost is not counted."""
+    """Of a pinned module, with kwok, which plays the kubelets of its Nodes."""
 
-    agent = "karpenter"
+    agents = ("karpenter", "kwok")
 
     def __init__(self, folder: Path, kubectl: Kubectl) -> None:
         self._sources, version = parts.module("karpenter")
@@ -53,10 +64,11 @@ class Karpenter:
         self._kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": _pool()}))
         self._children.__enter__()
         kubeconfig = str(self._kubectl.kubeconfig)
-        stage = parts.module("kwok")[0] / "kustomize/stage/node/fast/node-initialize.yaml"
+        stages = parts.module("kwok")[0] / "kustomize/stage"
         flags = (
             f"--kubeconfig={kubeconfig}",
-            f"--config={stage}",
+            *(f"--config={stages / stage}" for stage in STAGES),
+            "--node-lease-duration-seconds=0",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         )
         self._children.start("kwok", [str(parts.ensure("kwok")), *flags])
@@ -75,9 +87,14 @@ class Karpenter:
     def stop(self) -> None:
         self._children.__exit__(None, None, None)
 
+    def drift(self) -> None:
+        """An annotation, as in Karpenter's own suite (drift_performance_test.go)."""
+        patch = {"spec": {"template": {"metadata": {"annotations": {"race": "drift"}}}}}
+        self._kubectl("patch", "nodepool", "default", "--type=merge", f"--patch={json.dumps(patch)}")
+
     @property
-    def pid(self) -> int:
-        return self._children.pid("karpenter")
+    def pids(self) -> Sequence[int]:
+        return [self._children.pid(name) for name in ("karpenter", "kwok")]
 
 
 def _pool() -> list[dict[str, Any]]:
@@ -110,7 +127,7 @@ class Nodewright:
     """All controllers, the simulated provider, its kubelets and the autoscaler in one process."""
 
     name = "Nodewright"
-    agent = "nodewright"
+    agents = ("nodewright", USER_AGENT)
 
     def __init__(self, folder: Path, kubectl: Kubectl, offered: Sequence[Instance]) -> None:
         self._kubectl = kubectl
@@ -124,6 +141,9 @@ class Nodewright:
             "--scan-interval=1s",
             f"--scale-down-unneeded-time={CALM}s",
             f"--scale-down-delay-after-add={CALM}s",
+            f"--max-scale-down-parallelism={MOST_NODES}",
+            f"--max-drain-parallelism={MOST_NODES}",
+            "--consolidation-enabled",
             "--max-nodes-per-scaleup=2000",
             "--log-level=warning",
         )
@@ -138,9 +158,15 @@ class Nodewright:
     def stop(self) -> None:
         self._run.stop()
 
+    def drift(self) -> None:
+        """Another version of the kubelet in the template of each group."""
+        patch = {"spec": {"template": {"spec": {"versions": {"kubelet": "1.36.1"}}}}}
+        groups = [_group_name(each, zone) for each in self._offered for zone in ZONES]
+        self._kubectl("patch", "machinedeployments", *groups, "--type=merge", f"--patch={json.dumps(patch)}")
+
     @property
-    def pid(self) -> int:
-        return self._run.pid
+    def pids(self) -> Sequence[int]:
+        return [self._run.pid]
 
     def _create(self, items: Sequence[dict[str, Any]]) -> None:
         self._kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -156,13 +182,17 @@ def _prices(offered: Sequence[Instance]) -> dict[str, Any]:
     }
 
 
+def _group_name(each: Instance, zone: str) -> str:
+    return f"{each.name}-{zone}"
+
+
 def _group(each: Instance, zone: str) -> dict[str, Any]:
-    name = f"{each.name}-{zone}"
+    name = _group_name(each, zone)
     config = {
         "apiVersion": "simulated.nodewright.dev/v1alpha1",
         "kind": "SimulatedMachineConfig",
         "cpus": each.cpus,
-        "memory": f"{each.memory}Gi",
+        "memory": f"{each.memory * 1024 - KEPT_MIB}Mi",
         "maxPods": each.pods,
         "instanceType": each.name,
         "bootSeconds": 0,
@@ -186,6 +216,7 @@ def _group(each: Instance, zone: str) -> dict[str, Any]:
         "spec": {
             "replicas": 0,
             "selector": {"matchLabels": labels},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
             "template": {"metadata": {"labels": labels}, "spec": spec},
         },
     }

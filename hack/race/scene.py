@@ -1,8 +1,8 @@
 """One rival on a cluster of its own: a real etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 
-What is counted: seconds until the last pod has its Node, CPU seconds and peak memory of the rival's process, and its
-writes as the API server's audit log has them. A Node's own writes (its making, its status) are the kubelet's part and
-count for nobody: here they are played by kwok for one and in the process itself for the other.
+What is counted: seconds until the last pod has its Node, CPU seconds and peak memory of the rival's processes, and
+their writes as the API server's audit log has them. Whoever plays the kubelets of its Nodes is one of the rival's
+processes (kwok), or in its process: both rivals' Nodes and pods are counted, down to the pod that is Running.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from controllers.kernel.conditions import is_true
 from controllers.kernel.refs import NODE, POD, Kind
 from hack.program import Kubectl
+from hack.race.results import Result
 from hack.race.rivals import Rival
-from hack.race.workloads import Workload
+from hack.race.workloads import Workload, budget
 from hack.realplane import RealPlane, cpu_seconds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
@@ -39,19 +40,6 @@ rules:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """``seconds`` until the last pod is bound or the last Node gone; ``cost``: of all Nodes, an hour."""
-
-    rival: str
-    seconds: float
-    cpu: float
-    memory: float
-    writes: int
-    nodes: int
-    cost: float
-
-
 class QuickPlane(RealPlane):
     """Its scheduler and controllers send up to a thousand requests a second, not 50 and 20: it is not they who race."""
 
@@ -67,9 +55,15 @@ class Watched:
         self._rival = rival
         self.bound: set[str] = set()
         self.pods: set[str] = set()
+        self.running: set[str] = set()
+        self.least_running = 0
         self.nodes: dict[str, str] = {}
         self.last_change = time.monotonic()
         self._changed = asyncio.Event()
+
+    def __str__(self) -> str:
+        pods = f"{len(self.bound)} of {len(self.pods)} pods have a Node, {len(self.running)} run"
+        return f"{pods}, {len(self.nodes)} Nodes"
 
     async def follow(self) -> None:
         """Until cancelled."""
@@ -82,10 +76,11 @@ class Watched:
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
-                cpu_seconds(self._rival.pid)
+                _cpu(self._rival)
 
     async def until_quiet(self) -> float:
-        """The time (monotonic) of the last Node that came or went. Raises TimeoutError."""
+        """The time (monotonic) of the last Node that came or went, this one if none does. Raises TimeoutError."""
+        self.last_change = time.monotonic()
         async with asyncio.timeout(LIMIT_SECONDS):
             while True:
                 seen = self.last_change
@@ -109,10 +104,16 @@ class Watched:
         if event["type"] == "DELETED":
             self.pods.discard(uid)
             self.bound.discard(uid)
+            self._runs(uid, False)
             return
         self.pods.add(uid)
+        self._runs(uid, is_true(event["object"].get("status", {}).get("conditions"), "Ready"))
         if event["object"]["spec"].get("nodeName"):
             self.bound.add(uid)
+
+    def _runs(self, uid: str, does: bool) -> None:
+        (self.running.add if does else self.running.discard)(uid)
+        self.least_running = min(self.least_running, len(self.running))
 
     def _node(self, event: dict[str, Any]) -> None:
         meta = event["object"]["metadata"]
@@ -144,7 +145,7 @@ class Scene:
             await watched.until(lambda: len(watched.bound) >= pods)
             return time.monotonic()
 
-        return await self._measured(watched, work)
+        return await self.measured(watched, work)
 
     async def scale_in(self, watched: Watched, replicas: dict[str, int]) -> Result:
         """From fewer replicas until no Node comes or goes any more."""
@@ -155,33 +156,60 @@ class Scene:
             await watched.until(lambda: len(watched.pods) <= sum(replicas.values()))
             return await watched.until_quiet()
 
-        return await self._measured(watched, work)
+        return await self.measured(watched, work)
+
+    async def drift(self, watched: Watched, names: Sequence[str]) -> Result:
+        """From another template of Nodes until no Node of the old one is there and each pod runs.
+
+        The Deployments of ``names`` have budgets.
+        """
+        await self._create(json.dumps({"apiVersion": "v1", "kind": "List", "items": [budget(name) for name in names]}))
+        await watched.until(lambda: watched.bound == watched.running)
+        old = set(watched.nodes)
+
+        async def work() -> float:
+            await asyncio.to_thread(self._rival.drift)
+            await watched.until(lambda: not old & watched.nodes.keys() and watched.pods == watched.running)
+            return time.monotonic()
+
+        return await self.measured(watched, work)
 
     async def _create(self, text: str) -> None:
         await asyncio.to_thread(self._kubectl, "create", "-f", "-", stdin=text)
 
-    async def _measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
-        cpu, writes = cpu_seconds(self._rival.pid), self._writes()
-        started = time.monotonic()
-        ended = await work()
+    async def measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
+        """``work`` returns when it ended (monotonic). What takes too long is a result with a problem."""
+        cpu, writes = _cpu(self._rival), self._writes()
+        watched.least_running = len(watched.running)
+        started, problem = time.monotonic(), ""
+        try:
+            ended = await work()
+        except TimeoutError:
+            ended = time.monotonic()
+            problem = f"not done after {ended - started:.0f} s: {watched}"
         return Result(
             rival=self._rival.name,
             seconds=ended - started,
-            cpu=cpu_seconds(self._rival.pid) - cpu,
-            memory=_peak_mib(self._rival.pid),
+            cpu=_cpu(self._rival) - cpu,
+            memory=sum(_peak_mib(pid) for pid in self._rival.pids),
             writes=self._writes() - writes,
             nodes=len(watched.nodes),
             cost=sum(self._prices.get(type_, 0.0) for type_ in watched.nodes.values()),
+            least_running=watched.least_running,
+            problem=problem,
         )
 
     def _writes(self) -> int:
         count = 0
         with (self._plane.folder / "audit.log").open() as lines:
             for line in lines:
-                event = json.loads(line)
-                made = event["objectRef"].get("resource") == "nodes" and event["verb"] == "create"
-                count += event.get("userAgent", "").startswith(self._rival.agent) and not made
+                count += json.loads(line).get("userAgent", "").startswith(self._rival.agents)
         return count
+
+
+def _cpu(rival: Rival) -> float:
+    """Raises OSError if one of its processes has ended."""
+    return sum(cpu_seconds(pid) for pid in rival.pids)
 
 
 def _peak_mib(pid: int) -> float:

@@ -58,6 +58,16 @@ class Workload:
         }
 
 
+def budget(name: str) -> dict[str, Any]:
+    """PodDisruptionBudget (policy/v1) of the Deployment: a tenth of its pods may be missing."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": "10%", "selector": {"matchLabels": {"app": name}}},
+    }
+
+
 def _constraint(key: str, labels: dict[str, str]) -> dict[str, Any]:
     selector = {"matchLabels": labels}
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}

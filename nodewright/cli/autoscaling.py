@@ -31,6 +31,12 @@ class Flags:
     """As they are typed. ``options_of`` makes sense of them."""
 
     scan_interval: Annotated[str, _option("--scan-interval", "TIME", "How often the cluster is looked at.")] = "10s"
+    batch_idle_duration: Annotated[
+        str, _option("--batch-idle-duration", "TIME", "Pods that come are waited for until none has come for so long.")
+    ] = "1s"
+    batch_max_duration: Annotated[
+        str, _option("--batch-max-duration", "TIME", "The longest that is waited for pods that come.")
+    ] = "10s"
     nodes: Annotated[
         list[str] | None,
         _option("--nodes", "MIN:MAX:NS/NAME", "A group with its bounds, whatever its annotations say; repeatable."),
@@ -348,6 +354,8 @@ def _growth(flags: Flags) -> GrowthOptions:
         gangs=_gangs(flags.gangs or ()),
         buffers=flags.capacity_buffers_enabled,
         quotas=flags.capacity_quotas_enabled,
+        batch_idle=duration_of("--batch-idle-duration", flags.batch_idle_duration),
+        batch_max=duration_of("--batch-max-duration", flags.batch_max_duration),
     )
     if not flags.scale_up_rate:
         return growth

@@ -143,7 +143,8 @@ def test_what_resource_quotas_leave_is_shared_by_the_buffers_of_the_namespace() 
         ({"pods": "3"}, 3),
         ({"requests.memory": "1.9Gi"}, 1),
         ({"cpu": "0"}, 0),
-        ({"limits.cpu": "1", "count/pods": "1", "requests.example.com/gpu": "0"}, 5),
+        ({"count/pods": "4"}, 4),
+        ({"limits.cpu": "1", "requests.example.com/gpu": "0"}, 5),
     ],
     ids=str,
 )
@@ -158,10 +159,50 @@ def test_more_used_than_a_quota_allows_leaves_nothing() -> None:
     assert found.count == 0
 
 
-def test_resource_quotas_with_scopes_bound_only_some_pods_and_are_not_read() -> None:
-    quotas = [resource_quota({"cpu": "1"}, {}, scopes=["BestEffort"])]
-    (found,) = read(buffer(replicas=5), resource_quotas=quotas)
-    assert found.count == 5
+def priority(operator: str, *values: str) -> dict[str, Any]:
+    scope = {"scopeName": "PriorityClass", "operator": operator, **({"values": list(values)} if values else {})}
+    return {"scopeSelector": {"matchExpressions": [scope]}}
+
+
+OTHERS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["other"]}]}}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "spec", "bounds"),
+    [
+        ({"scopes": ["BestEffort"]}, {}, False),
+        ({"scopes": ["NotBestEffort"]}, {}, True),
+        ({"scopes": ["BestEffort"]}, {"containers": [{"name": "main"}]}, True),
+        ({"scopes": ["Terminating"]}, {}, False),
+        ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 60}, True),
+        ({"scopes": ["NotTerminating", "NotBestEffort"]}, {}, True),
+        ({"scopes": ["NotTerminating", "BestEffort"]}, {}, False),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, {}, False),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, {"affinity": OTHERS}, True),
+        (priority("In", "high"), {}, False),
+        (priority("In", "high"), {"priorityClassName": "high"}, True),
+        (priority("NotIn", "high"), {}, True),
+        (priority("Exists"), {}, False),
+        (priority("DoesNotExist"), {}, True),
+        ({"scopes": ["VolumeAttributesClass"]}, {}, False),
+    ],
+    ids=str,
+)
+def test_a_resource_quota_with_scopes_bounds_the_pods_that_they_mean(
+    scopes: dict[str, Any], spec: dict[str, Any], bounds: bool
+) -> None:
+    quotas = [resource_quota({"pods": "1"}, {}, **scopes)]
+    of_pods = {**template(), "template": {"spec": {**pod_spec("1"), **spec}}}
+    (found,) = read(buffer(replicas=5), resource_quotas=quotas, pod_templates=[of_pods])
+    assert found.count == (1 if bounds else 5)
+
+
+def test_limits_of_a_resource_quota_bound_the_limits_of_chunks() -> None:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}}
+    of_pods = {**template(), "template": {"spec": {"containers": [container]}}}
+    quotas = [resource_quota({"limits.cpu": "7", "limits.memory": "100Gi"}, {"limits.cpu": "1"})]
+    (found,) = read(buffer(replicas=5), resource_quotas=quotas, pod_templates=[of_pods])
+    assert (found.count, found.limited) == (3, "ResourceQuota team leaves limits.cpu for 3 chunks")
 
 
 def test_nodes_come_for_a_buffer_and_nothing_more_afterwards() -> None:
@@ -265,6 +306,28 @@ def test_a_buffer_that_is_not_ready_says_why() -> None:
         "Provisioning": ("False", "NotReadyForProvisioning"),
         "LimitedByQuotas": ("False", "WithinQuotas"),
     }
+
+
+def test_an_event_tells_what_is_new_and_what_is_known_is_not_told_again() -> None:
+    fleet, body = fleet_with(), buffer(replicas=10)
+    assert _events_of(fleet, body) == [("Normal", "RequiresNewCapacity")]
+    (patch,) = _patches(fleet, body)
+    assert _events_of(fleet, {**body, "status": patch}) == []
+    assert _events_of(fleet, buffer(replicas=500)) == [("Warning", "RequiresNewCapacity")]
+    assert _events_of(fleet, buffer(replicas=1, podTemplateRef={"name": "no"})) == [("Warning", "PodTemplateNotFound")]
+
+
+def test_a_metric_counts_the_chunks_of_all_buffers() -> None:
+    """Ten Nodes of 4 cores are all that may come."""
+    found = plan(observed_of(fleet_with(), (CAPACITY_BUFFER, buffer(replicas=50)), (POD_TEMPLATE, template())))
+    counts = {each.labels: each.value for each in found.samples if "capacity_buffer" in each.metric.name}
+    assert counts == {("fit",): 0, ("added",): 40, ("short",): 10}
+
+
+def _events_of(fleet: Fleet, body: dict[str, Any]) -> list[tuple[str, str]]:
+    found = plan(observed_of(fleet, (CAPACITY_BUFFER, body), (POD_TEMPLATE, template())))
+    events = [each for each in found.actions() if isinstance(each, Event)]
+    return [(each.type, each.reason) for each in events if each.target.kind == CAPACITY_BUFFER]
 
 
 def _patches(fleet: Fleet, body: dict[str, Any]) -> list[dict[str, Any]]:

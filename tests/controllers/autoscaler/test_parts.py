@@ -61,10 +61,12 @@ def test_one_bad_group_does_not_disturb_the_others() -> None:
     }
 
 
+POD_CLASS = PodClass(Demand((("cpu", 100),)), "", {}, {})
+
+
 def option(group: str, nodes: int, pods: int, cpu: int = 1000, price: int | None = None) -> Option:
-    pod = PodClass(Demand((("cpu", 100),)), "", {}, {})
     node = NodeInfo(group, {}, (("cpu", cpu),))
-    return Option(group, node, Estimate(nodes, {pod: pods}, {}), None if price is None else Fraction(price))
+    return Option(group, node, Estimate(nodes, {POD_CLASS: pods}, {}), None if price is None else Fraction(price))
 
 
 SMALL, WIDE, MANY = option("small", 2, 20, price=5), option("wide", 1, 20, 4000, 8), option("many", 4, 30, price=9)

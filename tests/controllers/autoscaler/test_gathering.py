@@ -1,0 +1,103 @@
+"""Pods that still come are waited for, but not for ever."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controllers.autoscaler.gathering import arrivals_of, seconds_left
+from controllers.autoscaler.observe import Observed
+from controllers.autoscaler.options import GrowthOptions
+from controllers.autoscaler.plan import GATHERING, plan
+from controllers.kernel.conditions import format_time
+from controllers.kernel.plan import Wait
+from tests.controllers.autoscaler.fleet import Fleet
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+GROWTH = GrowthOptions()
+
+
+def after(*seconds: float) -> list[datetime]:
+    return [NOON + timedelta(seconds=each) for each in seconds]
+
+
+def left(arrivals: list[datetime], now: float, grown: float | None = None) -> float:
+    last = None if grown is None else after(grown)[0]
+    return seconds_left(arrivals, now=after(now)[0], grown=last, growth=GROWTH)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "now", "grown", "seconds"),
+    [
+        pytest.param([], 0, None, 0, id="no pod waits"),
+        pytest.param([0], 0.5, None, 1.5, id="one has just come, up to a second after its time"),
+        pytest.param([0], 2, None, 0, id="none came since"),
+        pytest.param([0, 1, 2], 2.5, None, 1.5, id="the last one counts"),
+        pytest.param(list(range(12)), 11.5, None, 0, id="not longer than the longest wait"),
+        pytest.param(list(range(12)), 11.5, 10, 1.5, id="new Nodes end a batch"),
+        pytest.param([0, 30], 30.5, None, 1.5, id="pods that have waited for long are of no batch"),
+        pytest.param([60], 0, None, 0, id="a clock that is far behind waits for nothing"),
+    ],
+)
+def test_how_long_it_is_waited(arrivals: list[float], now: float, grown: float | None, seconds: float) -> None:
+    assert left(after(*arrivals), now, grown) == seconds
+
+
+def test_it_can_be_switched_off() -> None:
+    off = GrowthOptions(batch_idle=timedelta(0))
+    assert seconds_left(after(0), now=NOON, grown=None, growth=off) == 0
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.integers(0, 60))
+def test_no_wait_is_longer_than_it_may_be(seconds: list[int], now: int) -> None:
+    assert 0 <= left(sorted(after(*seconds)), now) <= GROWTH.batch_max.total_seconds()
+
+
+@given(st.sets(st.integers(0, 30), min_size=1, max_size=20))
+def test_it_is_decided_once_no_pod_comes(seconds: set[int]) -> None:
+    """Whoever looks again when it is told to has decided within the longest wait."""
+    arrivals = sorted(after(*seconds))
+    now = max(seconds) + 0.0
+    while (wait := left([each for each in arrivals if each <= after(now)[0]], now)) > 0:
+        now += wait
+    assert now <= max(seconds) + GROWTH.batch_idle.total_seconds() + 1
+
+
+def pod(**more: Any) -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    conditions = [{**condition, "lastTransitionTime": format_time(after(3)[0])}]
+    meta = {"name": "p", "namespace": "ns", "creationTimestamp": format_time(NOON), **more.pop("metadata", {})}
+    return {"metadata": meta, "spec": more, "status": {"conditions": conditions}}
+
+
+def test_pods_that_nobody_has_looked_at_count_beside_one_that_is_unschedulable() -> None:
+    fresh = pod()
+    fresh["metadata"]["creationTimestamp"], fresh["status"] = format_time(after(5)[0]), {}
+    assert arrivals_of([fresh]) == ()
+    assert arrivals_of([pod(), fresh]) == tuple(after(3, 5))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pod(nodeName="n"),
+        pod(schedulingGates=[{"name": "g"}]),
+        pod(metadata={"deletionTimestamp": format_time(NOON)}),
+    ],
+)
+def test_pods_that_look_for_no_node_do_not_count(other: dict[str, Any]) -> None:
+    assert arrivals_of([other]) == ()
+
+
+def test_a_plan_waits_and_changes_nothing_meanwhile() -> None:
+    fleet = Fleet()
+    fleet.group("web")
+    fleet.pod("p")
+    cluster = fleet.observed()
+    waiting = plan(Observed(cluster=cluster, arrivals=(cluster.now,)))
+    assert (waiting.steps, waiting.outcome) == ((), Wait(2.0, GATHERING))
+    assert plan(Observed(cluster=cluster, arrivals=(cluster.now - timedelta(seconds=2),))).steps
