@@ -41,8 +41,7 @@ def render(resource: Resource, objects: Sequence[Obj], list_meta: Obj, include_o
     `list_meta` becomes the table's metadata. A bookmark's row always carries its metadata, which is all it is for.
     Raises ApiError 400 for another `include_object`.
     """
-    carry = _CARRIED.get(include_object)
-    if carry is None:
+    if include_object not in _CARRIED:
         must = "must be 'Metadata', 'Object', 'None', or empty"
         why = f'includeObject: Invalid value: "{include_object}": {must}'
         raise ApiError.bad_request(f"Unable to convert to Table as requested: {why}")
@@ -54,7 +53,7 @@ def render(resource: Resource, objects: Sequence[Obj], list_meta: Obj, include_o
         "apiVersion": "meta.k8s.io/v1",
         "metadata": list_meta,
         "columnDefinitions": definitions,
-        "rows": [_row(layout, obj, carry, now) for obj in objects],
+        "rows": [_row(layout, obj, _CARRIED[include_object], now) for obj in objects],
     }
 
 
