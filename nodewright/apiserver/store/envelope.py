@@ -45,9 +45,8 @@ def check_envelope(resource: Resource, namespace: str, name: str, body: Any) -> 
         _check_metadata(resource, metadata)
         _check_place(resource, namespace, name, metadata)
     if name and not (metadata and metadata.get("name")):
-        raise ApiError.bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise ApiError.bad_request(why)
 
 
 def part(body: Obj, field: str) -> Obj:
