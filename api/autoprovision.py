@@ -58,14 +58,18 @@ class Offer:
         return tuple(dict.fromkeys((*self.labels, *self.taints)))
 
 
-def read_offer(text: str) -> Offer | None:
-    """None for ``false``: the class is not offered. Raises OfferError naming the field."""
+def _loaded(text: str) -> Any:
     if len(text) > MOST_TEXT:
         raise OfferError("", f"more than {MOST_TEXT} characters")
     try:
-        found = yamltext.load(text)
+        return yamltext.load(text)
     except yamltext.TextError as error:
         raise OfferError("", f"no YAML: {error}") from None
+
+
+def read_offer(text: str) -> Offer | None:
+    """None for ``false``: the class is not offered. Raises OfferError naming the field."""
+    found = _loaded(text)
     if found is True or found is False:
         return Offer() if found else None
     if not isinstance(found, Mapping):

@@ -214,16 +214,18 @@ def _command(command: Mapping[str, Any], at: str) -> Errors:
         yield FieldError(f"{at}.script", "must not hold the character 0")
     if _PRIVATE in script:
         yield _private(f"{at}.script")
-    timeout = command.get("timeout")
-    if timeout is None:
-        return
+    if command.get("timeout") is not None:
+        yield from _timeout(command["timeout"], f"{at}.timeout")
+
+
+def _timeout(timeout: Any, at: str) -> Errors:
     try:
         lasts = parse_duration(timeout) if isinstance(timeout, str) else timedelta()
     except ValueError as fault:
-        yield FieldError(f"{at}.timeout", str(fault))
+        yield FieldError(at, str(fault))
         return
     if not timedelta(seconds=1) <= lasts <= LONGEST_COMMAND:
-        yield FieldError(f"{at}.timeout", f"must be from 1s to 1h, not {timeout}")
+        yield FieldError(at, f"must be from 1s to 1h, not {timeout}")
 
 
 def _kubelet(found: Mapping[str, Any], path: str) -> Errors:
@@ -238,6 +240,10 @@ def _kubelet(found: Mapping[str, Any], path: str) -> Errors:
         yield FieldError(at, f"has more than {limits.MAX_KUBELET_CONFIGURATION_VALUES} values")
     for index, patch in items(found, "patches"):
         yield from _patch(patch, f"{path}.patches[{index}]")
+    yield from _flags(found, path)
+
+
+def _flags(found: Mapping[str, Any], path: str) -> Errors:
     seen: set[str] = set()
     for index, flag in items(child(found, "nodeRegistration"), "kubeletExtraArgs"):
         place, name = f"{path}.nodeRegistration.kubeletExtraArgs[{index}].name", text_of(flag, "name")

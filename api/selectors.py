@@ -7,7 +7,7 @@ Text grammar is kubectl's (apimachinery ``labels.Parse``): ``a=b``, ``a==b``, ``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -39,6 +39,15 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
     GREATER = "Gt"
     LESS = "Lt"
+
+
+_BY_SIGN = {
+    "=": Operator.IN,
+    "==": Operator.IN,
+    "!=": Operator.NOT_IN,
+    ">": Operator.GREATER,
+    "<": Operator.LESS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +124,28 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
         return NOTHING
     if not isinstance(selector, Mapping):
         raise SelectorError("must be an object")
-    found = []
-    match_labels = selector.get("matchLabels") or {}
-    if not isinstance(match_labels, Mapping):
+    found = [*_of_labels(selector), *_of_expressions(selector)]
+    return Selector(tuple(sorted(found, key=lambda r: (r.key, r.operator, r.values))))
+
+
+def _of_labels(selector: Mapping[str, Any]) -> Iterator[Requirement]:
+    labels = selector.get("matchLabels") or {}
+    if not isinstance(labels, Mapping):
         raise SelectorError("must be a map of strings", "matchLabels")
-    if len(match_labels) > _MOST:
+    if len(labels) > _MOST:
         raise SelectorError(f"has more than {_MOST} labels", "matchLabels")
-    for key, value in match_labels.items():
-        field = f"matchLabels[{key}]"
-        found.append(_requirement(str(key), Operator.IN, [value], field))
+    for key, value in labels.items():
+        yield _requirement(str(key), Operator.IN, [value], f"matchLabels[{key}]")
+
+
+def _of_expressions(selector: Mapping[str, Any]) -> Iterator[Requirement]:
     expressions = selector.get("matchExpressions") or []
     if not isinstance(expressions, list):
         raise SelectorError("must be a list", "matchExpressions")
     if len(expressions) > _MOST:
         raise SelectorError(f"has more than {_MOST} expressions", "matchExpressions")
     for index, expression in enumerate(expressions):
-        found.append(_expression(expression, f"matchExpressions[{index}]"))
-    return Selector(tuple(sorted(found, key=lambda r: (r.key, r.operator, r.values))))
+        yield _expression(expression, f"matchExpressions[{index}]")
 
 
 def parse(text: str) -> Selector:
@@ -233,11 +247,8 @@ def _parse_one(tokens: list[str], position: int) -> tuple[Requirement, int]:
         case "" | ",":
             return _requirement(key, Operator.EXISTS, ()), position + 1
         case "=" | "==" | "!=" | ">" | "<":
-            by_sign = {"!=": Operator.NOT_IN, ">": Operator.GREATER, "<": Operator.LESS}
-            value = token(2)
-            if value in ("", ","):
-                return _requirement(key, by_sign.get(operator, Operator.IN), [""]), position + 2
-            return _requirement(key, by_sign.get(operator, Operator.IN), [value]), position + 3
+            value, after = ("", position + 2) if token(2) in ("", ",") else (token(2), position + 3)
+            return _requirement(key, _BY_SIGN[operator], [value]), after
         case "in" | "notin":
             values, after = _parse_values(tokens, position + 2)
             return _requirement(key, Operator.IN if operator == "in" else Operator.NOT_IN, values), after

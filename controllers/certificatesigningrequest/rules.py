@@ -51,21 +51,14 @@ Verdict = Approved | Denied | Left
 def judge(observed: Observed, request: Request) -> Verdict:
     if not request.node_name:
         return Left(f"it is for {request.common_name or 'nobody'}, not for a Node")
-    if not observed.hosts:
-        return Left(f"Node {request.node_name} is no Machine's")
-    if len(observed.hosts) > 1:
-        hosts = ", ".join(sorted(str(host.key) for host in observed.hosts))
-        return Left(f"Node {request.node_name} may be that of several Machines: {hosts}")
-    (host,) = observed.hosts
-    if host.going:
-        return Left(f"Machine {host.key} is being deleted")
+    host = _only_host(observed, request)
+    if isinstance(host, Left):
+        return host
     if observed.foreign:
         return Left(observed.foreign)
-    fault = _fault(observed, request)
-    if fault:
+    if fault := _fault(observed, request):
         return Denied(fault) if host.joined else Left(fault)
-    asks = _requestor(observed, request, host)
-    if asks is not None:
+    if (asks := _requestor(observed, request, host)) is not None:
         return asks
     if host.proof.missing:
         return Left(host.proof.missing, observed.now + PROOF_MAY_COME)
@@ -74,6 +67,17 @@ def judge(observed: Observed, request: Request) -> Verdict:
     if observed.signer != CLIENT and (uncovered := _uncovered(observed, request, host)) is not None:
         return uncovered
     return Approved(f"Node {request.node_name} is that of Machine {host.key}")
+
+
+def _only_host(observed: Observed, request: Request) -> Host | Left:
+    """That of the one Machine whose Node it is, and which stays."""
+    if not observed.hosts:
+        return Left(f"Node {request.node_name} is no Machine's")
+    if len(observed.hosts) > 1:
+        hosts = ", ".join(sorted(str(host.key) for host in observed.hosts))
+        return Left(f"Node {request.node_name} may be that of several Machines: {hosts}")
+    (host,) = observed.hosts
+    return Left(f"Machine {host.key} is being deleted") if host.going else host
 
 
 def _is_a_kubelets(other: Observed, host: Host) -> bool:
@@ -117,6 +121,11 @@ def _requestor(observed: Observed, request: Request, host: Host) -> Verdict | No
     token = username.removeprefix(TOKEN_PREFIX)
     if (OWN_TOKEN_GROUP in groups or host.by_token) and token not in host.tokens:
         return Left(f"bootstrap token {token} was not made for Machine {host.key}")
+    return _came_before(observed, request)
+
+
+def _came_before(observed: Observed, request: Request) -> Left | None:
+    """A bootstrap token gives the first certificate of a Node alone. None if there is none before."""
     if observed.node_exists:
         return Left(f"Node {request.node_name} exists already: it asks for itself, not by a bootstrap token")
     if observed.earlier:

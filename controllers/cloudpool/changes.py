@@ -89,11 +89,15 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member
-    why = f"a client of the cloudpool terminates {id_}"
     if not decrement:
-        return Plan(steps([Delete(member.facts.ref, f"{why}, to be replaced")]))
+        return Plan(steps([Delete(member.facts.ref, f"{_terminates(id_)}, to be replaced")]))
     if pool.rolling:
         return _in_rollout(pool, f"another machine might go in place of {id_}")
+    return _smaller_by(pool, member, id_)
+
+
+def _smaller_by(pool: Pool, member: Member, id_: str) -> Answer:
+    """The set is to be one smaller, and it has to be this member that goes."""
     if not pool.applied:
         return NotYet(f"{pool.ref} was changed, and its controller has yet to act on that")
     if member.marked and pool.takes_the_marked:
@@ -104,7 +108,11 @@ def terminate(pool: Pool, id_: str, decrement: bool) -> Answer:
     if others := pool.scaled.marked_by_another(MARK, besides=(member.facts.key,)):
         first = others[0].key.name
         return Forbidden(f"Machine {first} of {pool.ref} is marked to go first, and would go in place of {id_}")
-    return Plan(smaller(pool, [member], pool.replicas - 1, why).steps())
+    return Plan(smaller(pool, [member], pool.replicas - 1, _terminates(id_)).steps())
+
+
+def _terminates(id_: str) -> str:
+    return f"a client of the cloudpool terminates {id_}"
 
 
 def detach(pool: Pool, id_: str, decrement: bool) -> Answer:
@@ -112,19 +120,18 @@ def detach(pool: Pool, id_: str, decrement: bool) -> Answer:
     member = _evictable(pool, id_)
     if not isinstance(member, Member):
         return member
-    lost = _labels_lost(member)
-    if lost is None:
+    if (lost := _labels_lost(member)) is None:
         why = f"the selector of MachineSet {member.owner['metadata']['name']} can't be left by losing labels"
         return Illegal(why, "terminate the machine, or give the MachineSet a selector of matchLabels alone")
     metadata: dict[str, Any] = {
         "labels": lost,
         "ownerReferences": references_without(member.facts.body, uid_of(member.owner)),
     }
+    if decrement and pool.detached:  # the pool remembers no more than one
+        return NotYet(f"the MachineSets of {pool.ref} have yet to act on an earlier detachment")
     if decrement:
         number = f"{uid_of(pool.body)}/{member.facts.resource_version}"
         metadata["annotations"] = {names.CLOUDPOOL_DETACHED_FROM_ANNOTATION: number}
-        if pool.detached:  # the pool remembers no more than one
-            return NotYet(f"the MachineSets of {pool.ref} have yet to act on an earlier detachment")
     why = f"a client of the cloudpool detaches {id_}"
     release = Patch(member.facts.ref, {"metadata": metadata}, why, resource_version=member.facts.resource_version)
     return Plan(steps([release]))

@@ -257,7 +257,6 @@ def membership_of(machine: Obj) -> Membership:
 
 def _member(machine: Obj, owner: Obj) -> Member:
     facts = machine_facts.read(machine)
-    service_state = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
     state = _state(facts, machine)
     public, private = _addresses(machine)
     return Member(
@@ -266,7 +265,7 @@ def _member(machine: Obj, owner: Obj) -> Member:
             facts.key.name,
             state,
             membership_of(machine),
-            ServiceState(service_state) if service_state in set(ServiceState) else ServiceState.UNKNOWN,
+            _service_state(machine),
             public,
             private,
             _launched(machine, facts) if state in {MachineState.PENDING, MachineState.RUNNING} else "",
@@ -286,6 +285,12 @@ def _state(facts: MachineFacts, machine: Obj) -> MachineState:
     if facts.failed:
         return MachineState.REJECTED
     return MachineState.PENDING if spec_of(machine).get("providerID") else MachineState.REQUESTED
+
+
+def _service_state(machine: Obj) -> ServiceState:
+    """As a client wrote it down last."""
+    written = annotations_of(machine).get(names.CLOUDPOOL_SERVICE_STATE_ANNOTATION)
+    return ServiceState(written) if written in set(ServiceState) else ServiceState.UNKNOWN
 
 
 def _addresses(machine: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -14,7 +14,7 @@ from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import Condition, merge, merge_patch, typed
 from controllers.kernel.deletions import Deletions, roll_up_deletions
 from controllers.kernel.pace import StatusChange, hold_back
-from controllers.kernel.plan import NOTHING, Blocked, Plan, Wait, steps
+from controllers.kernel.plan import NOTHING, Blocked, Plan, Step, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
 from controllers.kernel.view import Unreachable
 from controllers.kernel.wording import counted
@@ -29,12 +29,10 @@ def plan(observed: Observed) -> Plan:
     goes = observed.deleting and observed.empty
     if goes and endpoint.is_gone(observed.endpoint):
         return _release(observed)
-    hold = reachability.hold(observed)
-    if hold is not None:
+    if (hold := reachability.hold(observed)) is not None:
         return Plan(steps([hold]))
     patch = merge_patch(observed.status, _desired(observed))
-    ends = [] if observed.paused else endpoint.actions(observed.endpoint, observed.cluster, last=goes)
-    renewals = steps([*certificates.actions(observed), *ends])
+    renewals = _renewals(observed, last=goes)
     if not patch:
         return Plan(renewals, _waiting(observed).outcome)
     ready = sum(machine.ready for machine in observed.machines)
@@ -44,9 +42,14 @@ def plan(observed: Observed) -> Plan:
     if pause > 0:
         return Plan(renewals, Wait(pause, "its Machines are moving"))
     why = f"Cluster {key_of(observed.cluster)}: {ready} of {counted(len(observed.machines), 'Machine')} ready"
-    guard = resource_version_of(observed.cluster)
-    write = Patch(observed.ref, {"status": patch}, why, "status", guard)
+    write = Patch(observed.ref, {"status": patch}, why, "status", resource_version_of(observed.cluster))
     return Plan((*renewals, *steps([write], news)), _waiting(observed).outcome)
+
+
+def _renewals(observed: Observed, *, last: bool) -> tuple[Step, ...]:
+    """What keeps its certificates and its endpoint current. ``last``: the Cluster goes, and its endpoint first."""
+    ends = [] if observed.paused else endpoint.actions(observed.endpoint, observed.cluster, last=last)
+    return steps([*certificates.actions(observed), *ends])
 
 
 def _release(observed: Observed) -> Plan:

@@ -20,6 +20,12 @@ from controllers.machinehealthcheck.spec import OWNED
 
 MOST_NAMES = 1000
 """Unhealthy Machines that the status names."""
+_OWNER_IS_ASKED = Condition(
+    MachineCondition.OWNER_REMEDIATED,
+    "False",
+    Reason.WAITING_FOR_REMEDIATION,
+    "the owner is asked to replace the Machine",
+)
 _CHECK_OWNED = tuple(str(type_) for type_ in HealthCheckCondition)
 
 
@@ -33,21 +39,23 @@ def machine_patch(observed: Observed, target: Target, choice: Choice) -> Patch |
         return None  # the last word stands
     facts = target.machine
     status = facts.body.get("status") or {}
-    decided = _on_machine(
-        facts, target, target.name in choice.selected_for_deletion and observed.desired.template is None
-    )
-    if observed.desired.template is not None:
-        decided += external.conditions(target, choice)
+    decided = _decided(observed, target, choice)
     before = status.get("conditions") or ()
     if not decided and not any(c.get("type") in OWNED for c in before):
         return None
-    moment = Moment(generation_of(facts.body), observed.now)
     asked = choice.reboots.asked.get(target.name)
-    new_status = {"conditions": merge_in_place(before, decided, OWNED, moment)}
+    new_status = {"conditions": merge_in_place(before, decided, OWNED, Moment(generation_of(facts.body), observed.now))}
     patch = merge_patch(status, new_status | ({"reboot": asked.to_status()} if asked is not None else {}))
     if not patch:
         return None
     return Patch(facts.ref, {"status": patch}, _why(target, choice), "status", facts.resource_version)
+
+
+def _decided(observed: Observed, target: Target, choice: Choice) -> list[Condition]:
+    """With a template another controller remediates, which has conditions of its own."""
+    if observed.desired.template is not None:
+        return _on_machine(target, selected_for_deletion=False) + external.conditions(target, choice)
+    return _on_machine(target, selected_for_deletion=target.name in choice.selected_for_deletion)
 
 
 def status_patch(observed: Observed, circuit: Circuit, frozen: Freeze, choice: Choice) -> dict[str, Any]:
@@ -100,9 +108,9 @@ def is_news(facts: MachineFacts) -> bool:
     return not facts.unhealthy
 
 
-def _on_machine(facts: MachineFacts, target: Target, selected_for_deletion: bool) -> list[Condition]:
+def _on_machine(target: Target, *, selected_for_deletion: bool) -> list[Condition]:
     type_ = MachineCondition.HEALTH_CHECK_SUCCEEDED
-    conditions = (facts.body.get("status") or {}).get("conditions")
+    conditions = (target.machine.body.get("status") or {}).get("conditions")
     if not isinstance(target.verdict, Unhealthy):
         known = find(conditions, type_)
         if known is None:
@@ -111,17 +119,8 @@ def _on_machine(facts: MachineFacts, target: Target, selected_for_deletion: bool
             return [Condition(type_, "True", Reason.HEALTHY)]
         # It looks bad again before it was well: the old word stands until there is a new one.
         return [Condition(type_, "False", str(known.get("reason")), str(known.get("message") or ""))]
-    condition = [Condition(type_, "False", target.verdict.reason, target.verdict.message)]
-    if selected_for_deletion:
-        condition.append(
-            Condition(
-                MachineCondition.OWNER_REMEDIATED,
-                "False",
-                Reason.WAITING_FOR_REMEDIATION,
-                "the owner is asked to replace the Machine",
-            )
-        )
-    return condition
+    unhealthy = Condition(type_, "False", target.verdict.reason, target.verdict.message)
+    return [unhealthy, _OWNER_IS_ASKED] if selected_for_deletion else [unhealthy]
 
 
 def _why(target: Target, choice: Choice) -> str:

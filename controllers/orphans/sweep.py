@@ -105,12 +105,17 @@ def sweep(observed: Observed) -> Sweep:
             continue
         seen = {(one.scope, host.id): _seen(observed, one, host) for host in _unknown(observed, one)}
         memory |= seen
-        proven = [host for host in _unknown(observed, one) if _is_proven(observed, host, seen[one.scope, host.id])]
-        proven.sort(key=lambda host: (seen[one.scope, host.id].first, host.id))
-        found = [_orphan(observed, one.scope, host, seen[one.scope, host.id]) for host in proven]
+        found = _orphans(observed, one, seen)
         orphans += found
         due += [orphan for orphan in found if orphan.ours][: max(1, len(one.hosts) // MOST_SHARE)]
     return Sweep(memory, tuple(orphans), tuple(due), frozen, strange)
+
+
+def _orphans(observed: Observed, one: HostList, seen: Mapping[tuple[str, str], Sighting]) -> list[Orphan]:
+    """Of one list, those seen for the longest first."""
+    proven = [host for host in _unknown(observed, one) if _is_proven(observed, host, seen[one.scope, host.id])]
+    proven.sort(key=lambda host: (seen[one.scope, host.id].first, host.id))
+    return [_orphan(observed, one.scope, host, seen[one.scope, host.id]) for host in proven]
 
 
 def _frozen(observed: Observed, one: HostList) -> str:

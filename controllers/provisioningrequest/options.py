@@ -66,29 +66,45 @@ def read_defaults(data: Mapping[str, Any], limits: Limits) -> dict[str, ClassDef
     return {str(name): _read(str(text), limits) for name, text in data.items()}
 
 
+class _EntryError(ValueError):
+    """What is wrong with the entry of a class."""
+
+
 def _read(text: str, limits: Limits) -> ClassDefaults:
+    try:
+        found = _settings(text)
+        parameters = {str(key): _text(value) for key, value in (found.get(_PARAMETERS) or {}).items()}
+        return ClassDefaults(parameters, _limits(found, limits))
+    except _EntryError as error:
+        return ClassDefaults(limits=limits, problem=str(error))
+
+
+def _settings(text: str) -> Mapping[Any, Any]:
+    """Those of the entry of a class, all known, with a map of parameters if any. Raises _EntryError."""
     try:
         found = yamltext.load(text)
     except yamltext.TextError as error:
-        return ClassDefaults(limits=limits, problem=f"is no YAML: {error}")
+        raise _EntryError(f"is no YAML: {error}") from None
     if not isinstance(found, Mapping):
-        return ClassDefaults(limits=limits, problem="must be a map")
+        raise _EntryError("must be a map")
     unknown = sorted(str(key) for key in found if key != _PARAMETERS and key not in _TIMES)
     if unknown:
         known = ", ".join([_PARAMETERS, *_TIMES])
-        return ClassDefaults(
-            limits=limits, problem=f"{yamltext.shown(unknown[0])}: there is no such setting, only {known}"
-        )
-    parameters = found.get(_PARAMETERS) or {}
-    if not isinstance(parameters, Mapping):
-        return ClassDefaults(limits=limits, problem=f"{_PARAMETERS}: must be a map")
+        raise _EntryError(f"{yamltext.shown(unknown[0])}: there is no such setting, only {known}")
+    if not isinstance(found.get(_PARAMETERS) or {}, Mapping):
+        raise _EntryError(f"{_PARAMETERS}: must be a map")
+    return found
+
+
+def _limits(found: Mapping[Any, Any], limits: Limits) -> Limits:
+    """``limits`` with the times that the entry of a class gives. Raises _EntryError."""
     times = {}
     for key, attribute in _TIMES.items():
         try:
             times[attribute] = parse_duration(str(found[key])) if key in found else getattr(limits, attribute)
         except ValueError as error:
-            return ClassDefaults(limits=limits, problem=f"{key}: {error}")
-    return ClassDefaults({str(key): _text(value) for key, value in parameters.items()}, Limits(**times))
+            raise _EntryError(f"{key}: {error}") from None
+    return Limits(**times)
 
 
 def _text(value: object) -> str:

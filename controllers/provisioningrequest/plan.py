@@ -52,18 +52,21 @@ def plan(observed: Observed) -> Plan:
     leaving = Leaving(marked=True)
     if not unhealthy(observed.autoscaler.cluster):
         leaving = plan_leaving((key for each in decided for key in _going(each)), observed.autoscaler.cluster)
-    busy = any(each.stage not in _AT_REST for each in decided)
-    wait = options.scan_interval if busy else _IDLE
-    if any(each.note == NEXT_REQUEUE for each in decided):
-        wait = _AT_ONCE
+    unsettled = bool(decided or leaving.marked or observed.waiting)
     return Plan(
         steps=_steps(observed, decided, leaving),
-        outcome=Wait(wait.total_seconds(), "the next look")
-        if decided or leaving.marked or observed.waiting
-        else Settled(),
+        outcome=Wait(_pause(observed, decided).total_seconds(), "the next look") if unsettled else Settled(),
         notes=tuple(f"{each.request.ref}: {each.note}" for each in decided if each.note),
         samples=samples(observed, decided, trial_snapshot),
     )
+
+
+def _pause(observed: Observed, decided: Iterable[Decided]) -> timedelta:
+    """Until the next look."""
+    if any(each.note == NEXT_REQUEUE for each in decided):
+        return _AT_ONCE
+    busy = any(each.stage not in _AT_REST for each in decided)
+    return observed.autoscaler.cluster.options.scan_interval if busy else _IDLE
 
 
 def _without_ended(observed: Observed) -> ClusterState:

@@ -57,7 +57,10 @@ class ProvisioningRequestReconciler:
         self.parts: Mapping[Kind, tuple[Key, ...]] = like.parts
         """Requests, their pods and PodTemplates are where the pods are; defaults of classes lie at home."""
         self._reader = reader or Reader()
-        self.wakes: tuple[Wake, ...] = (
+        self.wakes = self._wakes()
+
+    def _wakes(self) -> tuple[Wake, ...]:
+        return (
             Wake(PROVISIONING_REQUEST, self._the_key, never_mind, self._soon),
             Wake(POD_TEMPLATE, self._the_key, None, self._soon),
             Wake(MACHINE, self._the_key, hopes_the_same, self._soon),

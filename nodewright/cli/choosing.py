@@ -15,6 +15,7 @@ AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All
 Labels = Annotated[
     str, typer.Option("--selector", "-l", metavar="SELECTOR", help="Only those whose labels match, as for kubectl.")
 ]
+NamedFiles = Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")]
 Files = Annotated[
     list[str] | None,
     typer.Option("--filename", "-f", metavar="FILE", help="The same as FILE, as kubectl has it. Repeatable."),

@@ -15,15 +15,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     The fields are ``Annotated`` with a ``typer.Option``. The parameter's default, if it has one, is an instance that
     gives the options' defaults; else those of the class count. ``command`` gets each dataclass filled.
     """
-    groups: dict[str, tuple[Any, tuple[str, ...]]] = {}
-    parameters: list[inspect.Parameter] = []
-    for each in inspect.signature(command, eval_str=True).parameters.values():
-        if not is_dataclass(each.annotation):
-            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        options = _options(each)
-        groups[each.name] = each.annotation, tuple(option.name for option in options)
-        parameters += options
+    parameters, groups = _taken_apart(inspect.signature(command, eval_str=True))
 
     def filled(**given: Any) -> None:
         flags = {name: cls(**{field: given.pop(field) for field in names}) for name, (cls, names) in groups.items()}
@@ -33,6 +25,22 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     filled.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": None}
     vars(filled)["__signature__"] = inspect.Signature(parameters)
     return filled
+
+
+def _taken_apart(
+    signature: inspect.Signature,
+) -> tuple[list[inspect.Parameter], dict[str, tuple[Any, tuple[str, ...]]]]:
+    """All options, and by parameter its dataclass with the names of the options that fill it."""
+    groups: dict[str, tuple[Any, tuple[str, ...]]] = {}
+    parameters: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        if not is_dataclass(each.annotation):
+            parameters.append(each.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        options = _options(each)
+        groups[each.name] = each.annotation, tuple(option.name for option in options)
+        parameters += options
+    return parameters, groups
 
 
 def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:

@@ -144,15 +144,16 @@ def _aggregated_resource(resource: Resource) -> Obj:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if resource.subresources:
-        entry["subresources"] = [
-            {
-                "subresource": name,
-                "responseKind": _kind(*_subresource_kind(resource, name)),
-                "verbs": list(subresource_verbs(name)),
-            }
-            for name in sorted(resource.subresources)
-        ]
+        entry["subresources"] = [_aggregated_subresource(resource, name) for name in sorted(resource.subresources)]
     return entry
+
+
+def _aggregated_subresource(resource: Resource, name: str) -> Obj:
+    return {
+        "subresource": name,
+        "responseKind": _kind(*_subresource_kind(resource, name)),
+        "verbs": list(subresource_verbs(name)),
+    }
 
 
 def _entry(resource: Resource) -> Obj:

@@ -88,11 +88,8 @@ class Front:
         target = target_of(request.method, request.path, request.query)
         if user is None or (user is ANONYMOUS and not self._is_public(target)):
             raise ApiError.unauthorized()
-        if target is None and request.path == PATH and request.method == "GET":
-            authorize_snapshot(user)
-            return await Snapshots(self._parts.store, self._parts.commits).serve()
         if target is None:
-            return self._parts.documents.serve(request)
+            return await self._serve_document(request, user)
         if target.verb == "watch":
             return await self._serve(request, target, user)
         if self._in_flight >= self._parts.limits.requests_in_flight:
@@ -107,14 +104,17 @@ class Front:
         """Say whether anybody may ask this: kubeadm's token discovery reads cluster-info before it trusts anybody."""
         return self._parts.anonymous_cluster_info and target == _CLUSTER_INFO
 
+    async def _serve_document(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
+        """Serve a path that names no resource."""
+        if request.path == PATH and request.method == "GET":
+            authorize_snapshot(user)
+            return await Snapshots(self._parts.store, self._parts.commits).serve()
+        return self._parts.documents.serve(request)
+
     async def _serve(self, request: web.BaseRequest, target: Target, user: User) -> web.StreamResponse:
         parts = self._parts
         resource = parts.store.resources.find(target.group, target.version, target.plural)
-        review = find_review(target.group, target.version, target.plural) if resource is None else None
-        named = resource or review
-        if named is None:
-            known = any(r.builtin and r.group == target.group for r in parts.store.resources.all())
-            raise ApiError.page_not_found() if known else NoSuchPathError()
+        named = resource or self._review_named(target)
         authorize(user, target, named)
         key = RequestKey(user_agent(request), target.verb, named.group_resource, target.subresource)
         parts.stats.record(key)
@@ -130,6 +130,14 @@ class Front:
         if hang_up and request.transport is not None:
             request.transport.abort()
         return response
+
+    def _review_named(self, target: Target) -> Resource:
+        """Give the kind of review of this path. Raises ApiError 404 if it is none."""
+        review = find_review(target.group, target.version, target.plural)
+        if review is None:
+            known = any(r.builtin and r.group == target.group for r in self._parts.store.resources.all())
+            raise ApiError.page_not_found() if known else NoSuchPathError()
+        return review
 
     async def _read(
         self, request: web.BaseRequest, target: Target, resource: Resource, user: User

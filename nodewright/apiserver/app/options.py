@@ -68,6 +68,14 @@ def write_options(query: MultiMapping[str], verb: str, user_agent: str) -> Write
         supported = ", ".join(f'"{value}"' for value in _VALIDATIONS)
         message = f'Unsupported value: "{validation}": supported values: {supported}'
         raise _invalid(kind, Cause("fieldValidation", "FieldValueNotSupported", message))
+    return WriteOptions(
+        field_manager=_field_manager(query, kind) or user_agent,
+        field_validation=validation,
+        dry_run=dry_run(query.getall("dryRun", []), kind),
+    )
+
+
+def _field_manager(query: MultiMapping[str], kind: str) -> str:
     manager = query.get("fieldManager", "")
     if len(manager) > _MAX_MANAGER:
         message = f"Too long: may not be more than {_MAX_MANAGER} bytes"
@@ -75,11 +83,7 @@ def write_options(query: MultiMapping[str], verb: str, user_agent: str) -> Write
     if not manager.isprintable():
         message = f"Invalid value: {manager!r}: should only contain printable characters"
         raise _invalid(kind, Cause("fieldManager", "FieldValueInvalid", message))
-    return WriteOptions(
-        field_manager=manager or user_agent,
-        field_validation=validation,
-        dry_run=dry_run(query.getall("dryRun", []), kind),
-    )
+    return manager
 
 
 def apply_force(query: MultiMapping[str], *, is_apply: bool) -> bool:
@@ -97,26 +101,29 @@ def apply_force(query: MultiMapping[str], *, is_apply: bool) -> bool:
 
 def delete_options(query: MultiMapping[str], body: Obj | None) -> DeleteOptions:
     """Read `metav1.DeleteOptions` from the body, or where there is none from the query. Raises ApiError 400, 422."""
-    if body:
-        preconditions = body.get("preconditions") or {}
-        directives = body.get("dryRun") or []
-        if not isinstance(preconditions, dict) or not isinstance(directives, list):
-            raise ApiError.bad_request("DeleteOptions: preconditions must be an object, dryRun a list")
-        grace, orphan = body.get("gracePeriodSeconds"), body.get("orphanDependents")
-        propagation = body.get("propagationPolicy") or ""
-    else:
-        preconditions = {}
-        grace = number(query, "gracePeriodSeconds")
-        orphan = flag(query, "orphanDependents") if "orphanDependents" in query else None
-        propagation = query.get("propagationPolicy", "")
-        directives = query.getall("dryRun", [])
+    asked = body or _delete_options_in(query)
+    preconditions = asked.get("preconditions") or {}
+    directives = asked.get("dryRun") or []
+    if not isinstance(preconditions, dict) or not isinstance(directives, list):
+        raise ApiError.bad_request("DeleteOptions: preconditions must be an object, dryRun a list")
+    grace = asked.get("gracePeriodSeconds")
     return DeleteOptions(
-        propagation=_propagation(propagation, orphan),
+        propagation=_propagation(asked.get("propagationPolicy") or "", asked.get("orphanDependents")),
         uid=str(preconditions.get("uid") or ""),
         resource_version=str(preconditions.get("resourceVersion") or ""),
         grace_seconds=grace if type(grace) is int else None,
         dry_run=dry_run(directives, "DeleteOptions"),
     )
+
+
+def _delete_options_in(query: MultiMapping[str]) -> Obj:
+    """Give what the query says as a body says it."""
+    return {
+        "gracePeriodSeconds": number(query, "gracePeriodSeconds"),
+        "orphanDependents": flag(query, "orphanDependents") if "orphanDependents" in query else None,
+        "propagationPolicy": query.get("propagationPolicy", ""),
+        "dryRun": query.getall("dryRun", []),
+    }
 
 
 def _propagation(policy: str, orphan: Any) -> Any:

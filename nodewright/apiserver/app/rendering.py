@@ -48,21 +48,15 @@ class View:
 
     def many(self, result: ListResult) -> Obj:
         """Shape a list."""
-        metadata: Obj = {"resourceVersion": result.resource_version}
-        if result.continue_ or not (self.resource.builtin or self.wanted.as_kind):
-            metadata["continue"] = result.continue_  # lists of custom kinds have it, be it ever so empty
-        if result.remaining is not None:
-            metadata["remainingItemCount"] = result.remaining
+        metadata = self._list_metadata(result)
         if self.wanted.as_kind == "Table":
             return self._table(result.items, metadata)
         if self.wanted.as_kind:
-            items = [self._metadata_only(item) for item in result.items]
-            version = f"{self.wanted.group}/{self.wanted.version}"
             return {
                 "kind": "PartialObjectMetadataList",
-                "apiVersion": version,
+                "apiVersion": f"{self.wanted.group}/{self.wanted.version}",
                 "metadata": metadata,
-                "items": items,
+                "items": [self._metadata_only(item) for item in result.items],
             }
         return {
             "kind": self.resource.list_kind,
@@ -70,6 +64,14 @@ class View:
             "metadata": metadata,
             "items": [_bare(item) for item in result.items] if self.resource.builtin else result.items,
         }
+
+    def _list_metadata(self, result: ListResult) -> Obj:
+        metadata: Obj = {"resourceVersion": result.resource_version}
+        if result.continue_ or not (self.resource.builtin or self.wanted.as_kind):
+            metadata["continue"] = result.continue_  # lists of custom kinds have it, be it ever so empty
+        if result.remaining is not None:
+            metadata["remainingItemCount"] = result.remaining
+        return metadata
 
     def _metadata_only(self, obj: Obj) -> Obj:
         return {

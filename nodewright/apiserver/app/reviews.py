@@ -66,13 +66,8 @@ class Reviewer:
 
     def issue(self, account: Obj, body: Obj) -> Obj:
         """Answer a TokenRequest for a ServiceAccount that exists. Raises ApiError 422 for a life out of bounds."""
-        spec = body.get("spec") or {}
-        seconds = spec.get("expirationSeconds", int(_DEFAULT_LIFE.total_seconds()))
         metadata = account["metadata"]
-        if not isinstance(seconds, int) or not MIN_LIFE.total_seconds() <= seconds <= MAX_LIFE.total_seconds():
-            message = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes, or above a year"
-            cause = Cause("spec.expirationSeconds", "FieldValueInvalid", message)
-            raise ApiError.invalid("TokenRequest.authentication.k8s.io", metadata["name"], [cause])
+        seconds = _life_in_seconds(metadata["name"], body.get("spec") or {})
         now, life = self.clock(), timedelta(seconds=seconds)
         claim = AccountClaim(metadata["namespace"], metadata["name"], metadata["uid"])
         ends = (now + life).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -110,6 +105,15 @@ class Reviewer:
             message = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
             cause = Cause("spec.resourceAttributes", "FieldValueInvalid", message)
             raise ApiError.invalid(resource.group_kind, "", [cause])
+
+
+def _life_in_seconds(account: str, spec: Obj) -> int:
+    seconds = spec.get("expirationSeconds", int(_DEFAULT_LIFE.total_seconds()))
+    if not isinstance(seconds, int) or not MIN_LIFE.total_seconds() <= seconds <= MAX_LIFE.total_seconds():
+        message = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes, or above a year"
+        cause = Cause("spec.expirationSeconds", "FieldValueInvalid", message)
+        raise ApiError.invalid("TokenRequest.authentication.k8s.io", account, [cause])
+    return seconds
 
 
 def _verdict(user: User, spec: Mapping[str, Any]) -> Obj:

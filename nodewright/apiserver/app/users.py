@@ -110,11 +110,7 @@ class Users:
         if self._next_end is not None and self._next_end <= self._now:
             self._next_end = self._earliest_end()
             self._on_loss()
-        try:
-            found = self._path.stat()
-            seen: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
-        except OSError:
-            seen = ()
+        seen = self._fingerprint()
         if seen == self._seen:
             return
         try:
@@ -127,6 +123,14 @@ class Users:
         self._next_end = self._earliest_end()
         if lost:
             self._on_loss()
+
+    def _fingerprint(self) -> tuple[int, ...]:
+        """Another one after each change of the file; () if there is none."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _earliest_end(self) -> datetime | None:
         """Of the tokens that have not ended: so that a request compares one time, however many people there are."""

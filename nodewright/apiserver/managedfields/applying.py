@@ -56,16 +56,13 @@ def apply(resource: Resource, live: Obj | None, applied: Obj, writer: Writer, fo
     """
     _check(resource, applied)
     entries = _live_entries(resource, live, writer)
-    metadata = dict(applied.get("metadata") or {})
-    metadata.pop("managedFields", None)
+    metadata = {key: value for key, value in (applied.get("metadata") or {}).items() if key != "managedFields"}
     stated = {**applied, "metadata": metadata}
     ignored = ignored_fields(resource, writer.subresource)
     work = _Applying(resource, shape_of(resource), with_encoded(live or {}, None), stated, writer, ignored)
     contested, result = _attempt(work, entries)
-    if contested and not force:
-        left = _not_from_client_side_apply(work, contested)
-        if left:
-            raise conflict_error(resource, str(metadata.get("name", "")), left)
+    if contested and not force and (left := _not_from_client_side_apply(work, contested)):
+        raise conflict_error(resource, str(metadata.get("name", "")), left)
     return result
 
 
@@ -113,22 +110,29 @@ def _attempt(work: _Applying, entries: dict[Key, Entry]) -> tuple[dict[Key, tupl
     if last is not None and difference(last.fields, fields):
         merged = _take_back(work.shape, merged, last.fields, claimed)
     changes = comparing.compare(work.shape, work.live, merged, work.ignored)
+    others = {key: entry for key, entry in entries.items() if key != own.key}
+    contested, result = _lost_and_left(others, changes)
+    if fields:
+        kept_time = last.time if last is not None else ""
+        result[own.key] = replace(own, time=work.writer.now if merged != work.live else kept_time)
+    return contested, with_entries(_with_last_applied(work, merged), result.values())
+
+
+def _lost_and_left(
+    entries: dict[Key, Entry], changes: comparing.Changes
+) -> tuple[dict[Key, tuple[Entry, FieldSet]], dict[Key, Entry]]:
+    """Give what each entry loses of its fields to a write that makes these changes, and what it keeps."""
     taken = union(changes.added, changes.modified)
     contested: dict[Key, tuple[Entry, FieldSet]] = {}
     result: dict[Key, Entry] = {}
     for key, entry in entries.items():
-        if key == own.key:
-            continue
         lost = intersection(entry.fields, taken)
         if lost:
             contested[key] = (entry, lost)
         left = difference(difference(entry.fields, lost), changes.removed)
         if left:
             result[key] = replace(entry, fields=left)
-    if fields:
-        kept_time = last.time if last is not None else ""
-        result[own.key] = replace(own, time=work.writer.now if merged != work.live else kept_time)
-    return contested, with_entries(_with_last_applied(work, merged), result.values())
+    return contested, result
 
 
 def _without_ignored(work: _Applying) -> Obj:

@@ -113,13 +113,10 @@ def capped(entries: dict[Key, Entry]) -> dict[Key, Entry]:
     for entry in sorted(updaters, key=lambda e: (e.time, e.key)):
         if excess <= 0:
             break
-        older = first.get(entry.api_version)
-        if older is None:
+        if (older := first.get(entry.api_version)) is None:
             first[entry.api_version] = entry
             continue
-        merged = replace(
-            entry, manager=_ANCIENT, subresource="", time=entry.time, fields=union(older.fields, entry.fields)
-        )
+        merged = replace(entry, manager=_ANCIENT, subresource="", fields=union(older.fields, entry.fields))
         result.pop(older.key, None)
         result.pop(entry.key, None)
         result[merged.key] = first[entry.api_version] = merged

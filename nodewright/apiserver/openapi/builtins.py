@@ -213,25 +213,30 @@ def _parse_field(module: str, parts: list[str]) -> Field:
     number, name, type_text = parts[:3]
     marks: dict[str, Any] = {}
     for word in parts[3].split() if len(parts) > 3 else ():
-        key, _, value = word.partition("=")
-        match key:
-            case "required" | "pointer":
-                marks[key] = True
-            case "set" | "atomic":
-                marks["list_type"] = key
-            case "map":
-                marks |= {"list_type": "map", "list_map_keys": tuple(value.split(","))}
-            case "patch":
-                strategy, _, merge_key = value.partition(":")
-                marks |= {"patch_strategies": tuple(strategy.split("+")), "patch_merge_key": merge_key}
-            case "default":
-                marks["default"] = json.loads(value)
-            case "enum":
-                marks["enum"] = tuple(value.split(","))
-            case _:
-                raise ValueError(f"{module}: field {name}: unknown mark {word!r}")
+        marks |= _parse_mark(f"{module}: field {name}", word)
     numbers = tuple(int(n) for n in number.split("."))
     return Field(name, numbers, _parse_ref(module, type_text), **marks)
+
+
+def _parse_mark(at: str, word: str) -> dict[str, Any]:
+    """Give the attributes of a Field that one word stands for."""
+    key, _, value = word.partition("=")
+    match key:
+        case "required" | "pointer":
+            return {key: True}
+        case "set" | "atomic":
+            return {"list_type": key}
+        case "map":
+            return {"list_type": "map", "list_map_keys": tuple(value.split(","))}
+        case "patch":
+            strategy, _, merge_key = value.partition(":")
+            return {"patch_strategies": tuple(strategy.split("+")), "patch_merge_key": merge_key}
+        case "default":
+            return {"default": json.loads(value)}
+        case "enum":
+            return {"enum": tuple(value.split(","))}
+        case _:
+            raise ValueError(f"{at}: unknown mark {word!r}")
 
 
 def _parse_ref(module: str, text: str) -> TypeRef:

@@ -119,9 +119,12 @@ class Components:
 
     def _add_built_in(self, name: str) -> str:
         shown = built_in_name(name)
-        if shown in self._schemas:
-            return shown
-        self._schemas[shown] = {}
+        if shown not in self._schemas:
+            self._schemas[shown] = {}  # a type may hold values of its own kind
+            self._schemas[shown] = self._built_in_schema(name)
+        return shown
+
+    def _built_in_schema(self, name: str) -> Obj:
         kind = builtins.get(name)
         described = descriptions.of_fields(name)
         properties: Obj = _type_meta() if kind.group_version else {}
@@ -136,8 +139,7 @@ class Components:
             schema["required"] = required
         if kind.atomic:
             schema["x-kubernetes-map-type"] = "atomic"
-        self._schemas[shown] = schema
-        return shown
+        return schema
 
     def _field(self, field: builtins.Field, description: str) -> Obj:
         schema = self._type(field.type)

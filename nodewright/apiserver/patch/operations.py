@@ -33,13 +33,8 @@ def apply_json(current: Obj, operations: Any) -> Obj:
     Raises ApiError: 400 if the patch is no list of objects, 413 if it is too long, 422 if an operation does not fit the
     object (a failed `test`, a missing path). All or nothing.
     """
-    if not isinstance(operations, list):
-        raise _undecodable(operations, "[]handlers.jsonPatchOp")
-    if len(operations) > MAX_OPERATIONS:
-        text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise ApiError(413, "RequestEntityTooLarge", text)
     document = _Document(current, MAX_COPIED)
-    for operation in operations:
+    for operation in _checked(operations):
         if not isinstance(operation, dict):
             raise _undecodable(operation, "handlers.jsonPatchOp")
         try:
@@ -49,6 +44,15 @@ def apply_json(current: Obj, operations: Any) -> Obj:
             raise ApiError(422, "Invalid", text, {}) from error
     check_size(document.root, MAX_SIZE)
     return document.root
+
+
+def _checked(operations: Any) -> list[Any]:
+    if not isinstance(operations, list):
+        raise _undecodable(operations, "[]handlers.jsonPatchOp")
+    if len(operations) > MAX_OPERATIONS:
+        text = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise ApiError(413, "RequestEntityTooLarge", text)
+    return operations
 
 
 def _undecodable(value: Any, go_type: str) -> ApiError:

@@ -20,6 +20,10 @@ MAX_DATA = 1024 * 1024
 
 _PERCENT = re.compile(r"[0-9]+%").fullmatch
 _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+").fullmatch
+_NO_CONFIG_KEY = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 
@@ -70,11 +74,7 @@ def _data_faults(obj: Obj, old: Obj | None) -> list[Cause]:
         for key, value in entries.items():
             size += len(value)
             if not _CONFIG_KEY(key):
-                text = (
-                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-                    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-                )
-                found.append(invalid(f"{field}[{key}]", f'"{key}"', text))
+                found.append(invalid(f"{field}[{key}]", f'"{key}"', _NO_CONFIG_KEY))
         if old is not None and old.get("immutable") and entries != (old.get(field) or {}):
             found.append(Cause(field, "FieldValueForbidden", message))
     if old is not None and old.get("immutable") and not obj.get("immutable"):

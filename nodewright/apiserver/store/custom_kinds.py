@@ -78,19 +78,25 @@ def _version_faults(versions: Any) -> list[Cause]:
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
         found.append(invalid("spec.versions", "[]", "must contain unique version names"))
-    for index, version in enumerate(versions):
-        path = f"spec.versions[{index}]"
-        # The real server speaks of the internal type, in which what all versions share is kept once.
-        shared = "spec" if len(versions) == 1 else path
-        if not version.get("name"):
-            found.append(_required(f"{path}.name"))
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
-            found.append(_required(f"{path}.schema.openAPIV3Schema"))
-        else:
-            found += schema_faults(schema_path(versions, index), version["schema"]["openAPIV3Schema"])
-        for field in ("specReplicasPath", "statusReplicasPath") if _scale(version) is not None else ():
-            if not (_scale(version) or {}).get(field):
-                found.append(_required(f"{shared}.subresources.scale.{field}"))
+    for index in range(len(versions)):
+        found += _faults_of_version(versions, index)
+    return found
+
+
+def _faults_of_version(versions: list[Obj], index: int) -> list[Cause]:
+    found = []
+    version, path = versions[index], f"spec.versions[{index}]"
+    # The real server speaks of the internal type, in which what all versions share is kept once.
+    shared = "spec" if len(versions) == 1 else path
+    if not version.get("name"):
+        found.append(_required(f"{path}.name"))
+    if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        found.append(_required(f"{path}.schema.openAPIV3Schema"))
+    else:
+        found += schema_faults(schema_path(versions, index), version["schema"]["openAPIV3Schema"])
+    for field in ("specReplicasPath", "statusReplicasPath") if _scale(version) is not None else ():
+        if not (_scale(version) or {}).get(field):
+            found.append(_required(f"{shared}.subresources.scale.{field}"))
     return found
 
 
@@ -142,6 +148,14 @@ def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> O
     before = (old or {}).get("status") or {}
     stored = _stored(crd, before)
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    return {
+        "conditions": _with_times(_conditions(crd, clash), before.get("conditions") or [], now),
+        "acceptedNames": spec["names"] if not clash else before.get("acceptedNames", {"plural": "", "kind": ""}),
+        "storedVersions": stored if storage in stored else [*stored, storage],
+    }
+
+
+def _conditions(crd: Obj, clash: tuple[str, str, str] | None) -> list[Obj]:
     names = clash or ("True", "NoConflicts", "no conflicts found")
     accepted = ("True", "InitialNamesAccepted", "the initial names have been accepted")
     refused = ("False", "NotAccepted", "not all names are accepted")
@@ -149,11 +163,7 @@ def status(crd: Obj, old: Obj | None, registry: ResourceRegistry, now: str) -> O
     approval = (crd["metadata"].get("annotations") or {}).get(APPROVAL)
     if approval is not None:
         conditions.append(_approval(approval))
-    return {
-        "conditions": _with_times(conditions, before.get("conditions") or [], now),
-        "acceptedNames": spec["names"] if not clash else before.get("acceptedNames", {"plural": "", "kind": ""}),
-        "storedVersions": stored if storage in stored else [*stored, storage],
-    }
+    return conditions
 
 
 def _stored(crd: Obj, before: Obj) -> list[str]:

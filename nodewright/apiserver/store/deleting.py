@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nodewright.apiserver.store import custom_kinds, metadata
 from nodewright.apiserver.store.custom_resources import CustomResources
@@ -48,9 +48,8 @@ class Deleter:
             if options.dry_run or marked is old:
                 return marked
             return kernel.put(resource, kernel.key(resource, namespace, name), marked)
-        if options.dry_run:
-            return _answer(kernel, resource, old)
-        return _answer(kernel, resource, self.remove(resource, kernel.key(resource, namespace, name)))
+        gone = old if options.dry_run else self.remove(resource, kernel.key(resource, namespace, name))
+        return _answer(kernel, resource, gone)
 
     def delete_collection(
         self, resource: Resource, namespace: str, selection: ListOptions, options: DeleteOptions
@@ -105,15 +104,7 @@ class Deleter:
         before = old["metadata"]
         meta = dict(before)
         now = self._kernel.clock()
-        if not before.get("deletionTimestamp"):
-            meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
-            if resource.group_kind not in _WITHOUT_GRACE:
-                meta["deletionGracePeriodSeconds"] = grace
-            if "generation" in meta:
-                meta["generation"] += 1
-        elif grace < before.get("deletionGracePeriodSeconds", 0):
-            meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
-            meta["deletionGracePeriodSeconds"] = grace
+        _set_deadline(resource, meta, now, grace)
         if finalizers:
             meta["finalizers"] = finalizers
         else:
@@ -124,6 +115,19 @@ class Deleter:
         elif resource.group_kind.startswith("CustomResourceDefinition.") and not before.get("deletionTimestamp"):
             marked["status"] = custom_kinds.terminating(old, timestamp(now))
         return old if marked == old else marked
+
+
+def _set_deadline(resource: Resource, meta: Obj, now: datetime, grace: int) -> None:
+    """Say in the metadata that the object is being deleted, and by when; a later delete may only bring that forward."""
+    if not meta.get("deletionTimestamp"):
+        meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        if resource.group_kind not in _WITHOUT_GRACE:
+            meta["deletionGracePeriodSeconds"] = grace
+        if "generation" in meta:
+            meta["generation"] += 1
+    elif grace < meta.get("deletionGracePeriodSeconds", 0):
+        meta["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
+        meta["deletionGracePeriodSeconds"] = grace
 
 
 def _check_options(options: DeleteOptions) -> None:

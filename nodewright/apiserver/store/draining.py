@@ -81,10 +81,7 @@ class Drainer:
         assert itself is not None
         remaining = self._remaining(key.name)
         if remaining:
-            # Written again only when half is gone, so that a large namespace costs few writes.
-            if 2 * sum(remaining.values()) <= self._reported.get(key.name, 2 * sum(remaining.values())):
-                self._reported[key.name] = sum(remaining.values())
-                self._releaser.set_status(itself, key, self._remaining_status(namespace, remaining))
+            self._report(itself, key, namespace, remaining)
             return
         finalizers = [f for f in namespace["spec"].get("finalizers") or () if f != "kubernetes"]
         spec = {**namespace["spec"], "finalizers": finalizers}
@@ -182,12 +179,21 @@ class Drainer:
                 seen.add(name)
                 yield resource
 
-    def _remaining_status(self, namespace: Obj, remaining: Counter[str]) -> Obj:
-        finalizers = Counter(
-            finalizer
-            for _, obj in self._contents(namespace["metadata"]["name"])
-            for finalizer in obj["metadata"].get("finalizers") or ()
+    def _report(self, itself: Resource, key: ObjectKey, namespace: Obj, remaining: Counter[str]) -> None:
+        """Write down what is left: again only when half is gone, so that a large namespace costs few writes."""
+        count = sum(remaining.values())
+        if 2 * count <= self._reported.get(key.name, 2 * count):
+            self._reported[key.name] = count
+            self._releaser.set_status(itself, key, self._remaining_status(namespace, remaining))
+
+    def _finalizers_in(self, name: str) -> Counter[str]:
+        """Count the finalizers of all that is in a namespace."""
+        return Counter(
+            finalizer for _, obj in self._contents(name) for finalizer in obj["metadata"].get("finalizers") or ()
         )
+
+    def _remaining_status(self, namespace: Obj, remaining: Counter[str]) -> Obj:
+        finalizers = self._finalizers_in(namespace["metadata"]["name"])
         left = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(remaining.items()))
         held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
         wanted = [("NamespaceContentRemaining", "SomeResourcesRemain", f"Some resources are remaining: {left}")]

@@ -36,9 +36,7 @@ def check_envelope(resource: Resource, namespace: str, name: str, body: Any) -> 
     if not isinstance(body, dict):
         raise _unrecognized(resource, f"couldn't get version/kind; json parse error: {_go_kind(body)} is no object")
     if not body.get("kind"):
-        text = json.dumps(body)
-        shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
-        raise _unrecognized(resource, f"Object 'Kind' is missing in '{shown}'")
+        raise _unrecognized(resource, f"Object 'Kind' is missing in '{_shown(body)}'")
     check_version(resource.api_version, body)
     if body["kind"] != resource.kind:
         raise _wrong_kind(resource, body)
@@ -47,9 +45,8 @@ def check_envelope(resource: Resource, namespace: str, name: str, body: Any) -> 
         _check_metadata(resource, metadata)
         _check_place(resource, namespace, name, metadata)
     if name and not (metadata and metadata.get("name")):
-        raise ApiError.bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )
+        why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        raise ApiError.bad_request(why)
 
 
 def part(body: Obj, field: str) -> Obj:
@@ -108,6 +105,11 @@ def _check_place(resource: Resource, namespace: str, name: str, metadata: Obj) -
         )
 
 
+def _shown(body: Obj) -> str:
+    text = json.dumps(body)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."
+
+
 def _check_metadata(resource: Resource, metadata: Any) -> None:
     if not isinstance(metadata, dict):
         raise _wrong_type(resource, metadata, "Go value of type v1.ObjectMeta")
@@ -116,14 +118,7 @@ def _check_metadata(resource: Resource, metadata: Any) -> None:
         if value is not None and not isinstance(value, str):
             raise _wrong_field(resource, field, value, "string")
     for field in _STRING_MAPS:
-        value = metadata.get(field)
-        if value is None:
-            continue
-        if not isinstance(value, dict):
-            raise _wrong_field(resource, field, value, "map[string]string")
-        for entry in value.values():
-            if not isinstance(entry, str):
-                raise _wrong_field(resource, field, entry, "string")
+        _check_string_map(resource, field, metadata.get(field))
     for field, member, go_type in _LISTS:
         value = metadata.get(field)
         if value is not None and not isinstance(value, list):
@@ -131,6 +126,14 @@ def _check_metadata(resource: Resource, metadata: Any) -> None:
         for entry in value or ():
             if not isinstance(entry, member):
                 raise _wrong_field(resource, field, entry, go_type)
+
+
+def _check_string_map(resource: Resource, field: str, value: Any) -> None:
+    if value is not None and not isinstance(value, dict):
+        raise _wrong_field(resource, field, value, "map[string]string")
+    for entry in (value or {}).values():
+        if not isinstance(entry, str):
+            raise _wrong_field(resource, field, entry, "string")
 
 
 def _wrong_field(resource: Resource, field: str, value: Any, wanted: str) -> ApiError:

@@ -75,12 +75,17 @@ class GarbageCollector:
             if len(kept) < len(references):
                 self._releaser.set_owners(resource, key, kept)
             return
-        waiting = "waiting" in standings.values()
-        has_dependents = bool(self._state.dependents.get(obj["metadata"]["uid"]))
-        foreground = FOREGROUND in (obj["metadata"].get("finalizers") or ()) or (waiting and has_dependents)
-        orphan = ORPHAN in (obj["metadata"].get("finalizers") or ())
-        options = DeleteOptions("Orphan" if orphan else "Foreground" if foreground else "Background")
+        options = self._propagation(obj["metadata"], owner_waits="waiting" in standings.values())
         self._deleter.delete(resource, key.namespace, key.name, options)
+
+    def _propagation(self, metadata: Obj, *, owner_waits: bool) -> DeleteOptions:
+        """Say how a dependent is deleted: as its finalizers want it, and before an owner that waits for it."""
+        finalizers = metadata.get("finalizers") or ()
+        if ORPHAN in finalizers:
+            return DeleteOptions("Orphan")
+        has_dependents = bool(self._state.dependents.get(metadata["uid"]))
+        foreground = FOREGROUND in finalizers or (owner_waits and has_dependents)
+        return DeleteOptions("Foreground" if foreground else "Background")
 
     def look_at_owner(self, key: ObjectKey) -> None:
         """Go on with a deletion that waits for its dependents: let them go (orphan) or delete them first."""

@@ -57,12 +57,16 @@ def carry_over(metadata: Obj, old: Obj) -> None:
         if field in metadata and metadata[field] is None:
             del metadata[field]
     metadata["resourceVersion"] = old["resourceVersion"]
-    # managedFields left out are kept; an empty list, or one empty entry, resets them (server-side apply docs).
+    _carry_over_managed_fields(metadata, old)
+    _drop_empty(metadata)
+
+
+def _carry_over_managed_fields(metadata: Obj, old: Obj) -> None:
+    """Keep them where they are left out; an empty list, or one empty entry, resets them (server-side apply docs)."""
     if "managedFields" not in metadata and "managedFields" in old:
         metadata["managedFields"] = old["managedFields"]
     elif metadata.get("managedFields") in (None, [], [{}]):
         metadata.pop("managedFields", None)
-    _drop_empty(metadata)
 
 
 def _drop_empty(metadata: Obj) -> None:
@@ -71,9 +75,7 @@ def _drop_empty(metadata: Obj) -> None:
             del metadata[field]
 
 
-def faults(resource: Resource, metadata: Obj) -> list[Cause]:
-    """Say what is wrong with the metadata of an object that is about to be stored."""
-    name, prefix = metadata.get("name", ""), metadata.get("generateName", "")
+def _name_faults(resource: Resource, name: str, prefix: str) -> list[Cause]:
     found = [
         invalid("metadata.generateName", f'"{prefix}"', fault)
         for fault in (prefix_faults(resource.plural, prefix) if prefix else ())
@@ -82,6 +84,12 @@ def faults(resource: Resource, metadata: Obj) -> list[Cause]:
         found.append(Cause("metadata.name", "FieldValueRequired", "Required value: name or generateName is required"))
     for fault in name_faults(resource.plural, name) if name else ():
         found.append(invalid("metadata.name", f'"{name}"', fault))
+    return found
+
+
+def faults(resource: Resource, metadata: Obj) -> list[Cause]:
+    """Say what is wrong with the metadata of an object that is about to be stored."""
+    found = _name_faults(resource, metadata.get("name", ""), metadata.get("generateName", ""))
     if "labels" in metadata:
         found += label_faults("metadata.labels", metadata["labels"])
     if "annotations" in metadata:

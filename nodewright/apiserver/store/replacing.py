@@ -20,17 +20,22 @@ def merge_old(resource: Resource, traits: Traits, new: Obj, old: Obj, subresourc
         spec = {**(old.get("spec") or {}), "finalizers": finalizers}
         return {**old, "metadata": new["metadata"], "spec": spec}
     if subresource:
-        kept = {field: value for field, value in old.items() if field not in ("status", "metadata")}
-        meta = new["metadata"] if traits.metadata_with_status else _old_metadata(new["metadata"], old["metadata"])
-        merged = {**kept, "metadata": meta}
-        if "status" in new:
-            merged["status"] = new["status"]
-        return merged
+        return _with_status(traits, new, old)
     if "status" in resource.subresources:
         new.pop("status", None)
         if "status" in old:
             new["status"] = old["status"]
     return new
+
+
+def _with_status(traits: Traits, new: Obj, old: Obj) -> Obj:
+    """Give `old` with the status of `new`, and with its metadata as far as such a write may change it."""
+    kept = {field: value for field, value in old.items() if field not in ("status", "metadata")}
+    meta = new["metadata"] if traits.metadata_with_status else _old_metadata(new["metadata"], old["metadata"])
+    merged = {**kept, "metadata": meta}
+    if "status" in new:
+        merged["status"] = new["status"]
+    return merged
 
 
 def _old_metadata(new: Obj, old: Obj) -> Obj:

@@ -45,11 +45,14 @@ def select(resource: Resource, namespace: str, labels: str, fields: str) -> Sele
         if requirement.field == "metadata.name" and requirement.equal:
             name = requirement.value
         tests.append(_field_test(path, requirement.value, requirement.equal))
+    return Selection(namespace, name, _all_of(tests))
+
+
+def _all_of(tests: list[Callable[[Obj], bool]]) -> Callable[[Obj], bool] | None:
+    """Make one test of several; None of none."""
     if not tests:
-        return Selection(namespace, name, None)
-    if len(tests) == 1:
-        return Selection(namespace, name, tests[0])
-    return Selection(namespace, name, lambda obj: all(test(obj) for test in tests))
+        return None
+    return tests[0] if len(tests) == 1 else lambda obj: all(test(obj) for test in tests)
 
 
 def key_of(obj: Obj) -> Key:

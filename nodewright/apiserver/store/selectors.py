@@ -197,20 +197,18 @@ def parse_fields(text: str) -> tuple[FieldRequirement, ...]:
     """
     if len(text) > MAX_SELECTOR_LENGTH:
         raise ApiError.bad_request("invalid selector: it is too long")
-    found = []
-    for part in re.split(r"(?<!\\),", text):
-        if not part:
-            continue
-        match = re.match(r"^([^=!]+)(==|=|!=)(.*)$", part, re.DOTALL)
-        if match is None:
-            raise ApiError.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        field, sign, value = match.groups()
-        if unescaped := re.search(r"(?<!\\)[=]", value):
-            raise ApiError.bad_request(
-                f"invalid field selector: unescaped character in value: {ord(unescaped.group())}"
-            )
-        found.append(FieldRequirement(field.strip(), sign != "!=", re.sub(r"\\(.)", r"\1", value)))
-    return tuple(found)
+    return tuple(_field_requirement(part, text) for part in re.split(r"(?<!\\),", text) if part)
+
+
+def _field_requirement(part: str, text: str) -> FieldRequirement:
+    """Parse one `field=value` of a selector."""
+    match = re.match(r"^([^=!]+)(==|=|!=)(.*)$", part, re.DOTALL)
+    if match is None:
+        raise ApiError.bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+    field, sign, value = match.groups()
+    if unescaped := re.search(r"(?<!\\)[=]", value):
+        raise ApiError.bad_request(f"invalid field selector: unescaped character in value: {ord(unescaped.group())}")
+    return FieldRequirement(field.strip(), sign != "!=", re.sub(r"\\(.)", r"\1", value))
 
 
 def field_value(obj: Obj, path: tuple[str, ...]) -> str:

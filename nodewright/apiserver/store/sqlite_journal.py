@@ -226,21 +226,26 @@ class SqliteJournal:
             obj = orjson.loads(body) if good else None
             yield JournalEntry(collection, namespace, name, revision, obj, body if good else b""), good
 
+    def _write_entry(self, entry: JournalEntry) -> int:
+        """Write or remove one row; gives by how much the sum of all rows changes."""
+        run = self._database.execute
+        before = run(_SUM, entry[:3]).fetchone()
+        change = -int.from_bytes(before[0]) if before is not None else 0
+        if entry.obj is None:
+            run(_REMOVE, entry[:3])
+            return change
+        body = entry.body or orjson.dumps(entry.obj)
+        row = _sum((*entry[:4], body))
+        run(_PUT, (*entry[:4], body, row))
+        return change + int.from_bytes(row)
+
     def _write(self, entries: Sequence[JournalEntry], revision: int) -> None:
         run = self._database.execute
         total = self._total
         run("BEGIN IMMEDIATE")
         try:
             for entry in _last_of_each(entries):
-                before = run(_SUM, entry[:3]).fetchone()
-                total -= int.from_bytes(before[0]) if before is not None else 0
-                if entry.obj is None:
-                    run(_REMOVE, entry[:3])
-                    continue
-                body = entry.body or orjson.dumps(entry.obj)
-                row = _sum((*entry[:4], body))
-                total += int.from_bytes(row)
-                run(_PUT, (*entry[:4], body, row))
+                total += self._write_entry(entry)
             run(_LAST, (revision, _packed(total)))
             run("COMMIT")
         except BaseException:

@@ -21,22 +21,27 @@ from nodewright.apiserver.values import Column, Obj
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 
 
-def _node(obj: Obj, now: datetime) -> Cells:
+def _node_state(obj: Obj) -> str:
     ready = condition(obj, "Ready")
     state = "Unknown" if not ready else "Ready" if ready.get("status") == "True" else "NotReady"
-    if at(obj, "spec", "unschedulable"):
-        state += ",SchedulingDisabled"
+    return f"{state},SchedulingDisabled" if at(obj, "spec", "unschedulable") else state
+
+
+def _roles(obj: Obj) -> set[str]:
     labels = at(obj, "metadata", "labels", default={})
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
-    roles = {role for role in (*roles, labels.get("kubernetes.io/role", "")) if role}
+    return {role for role in (*roles, labels.get("kubernetes.io/role", "")) if role}
+
+
+def _node(obj: Obj, now: datetime) -> Cells:
     info = at(obj, "status", "nodeInfo", default={})
     kernel = str(info.get("kernelVersion") or UNKNOWN)
     if info.get("architecture"):
         kernel += f" ({info['architecture']})"
     return [
         name(obj),
-        state,
-        joined(sorted(roles)) or NONE,
+        _node_state(obj),
+        joined(sorted(_roles(obj))) or NONE,
         age(obj, now),
         info.get("kubeletVersion", ""),
         _address(obj, "InternalIP"),

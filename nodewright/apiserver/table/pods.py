@@ -65,6 +65,14 @@ def _tally(pod: Obj) -> _Tally:
     if initializing and condition(pod, "Initialized").get("status") != "True":
         return tally
     tally.restarts, tally.last_restart = sidecars.restarts, sidecars.last_restart
+    running, error = _count_containers(pod, tally)
+    if tally.reason == "Completed":
+        tally.reason = _despite_completed(pod, running, error)
+    return tally
+
+
+def _count_containers(pod: Obj, tally: _Tally) -> tuple[bool, str]:
+    """Say whether one of them runs, and why the first one that failed did."""
     running, error = False, ""
     for status in reversed(at(pod, "status", "containerStatuses", default=())):
         tally.count_restarts(status)
@@ -78,9 +86,7 @@ def _tally(pod: Obj) -> _Tally:
         elif status.get("ready") and at(status, "state", "running") is not None:
             running = True
             tally.ready += 1
-    if tally.reason == "Completed":
-        tally.reason = _despite_completed(pod, running, error)
-    return tally
+    return running, error
 
 
 def _despite_completed(pod: Obj, running: bool, error: str) -> str:
@@ -110,15 +116,18 @@ def _count_init_containers(pod: Obj, tally: _Tally, sidecars: _Tally) -> bool:
         if sidecar and status.get("started"):
             tally.ready += bool(status.get("ready"))
             continue
-        waiting = str(at(status, "state", "waiting", "reason", default=""))
-        if terminated is not None:
-            tally.reason = f"Init:{_exit_reason(terminated)}"
-        elif waiting and waiting != "PodInitializing":
-            tally.reason = f"Init:{waiting}"
-        else:
-            tally.reason = f"Init:{place}/{len(specs)}"
+        tally.reason = f"Init:{_holding_up(status) or f'{place}/{len(specs)}'}"
         return True
     return False
+
+
+def _holding_up(status: Obj) -> str:
+    """Why an init container holds up the others; "" if it just takes its time."""
+    terminated = at(status, "state", "terminated")
+    if terminated is not None:
+        return _exit_reason(terminated)
+    waiting = str(at(status, "state", "waiting", "reason", default=""))
+    return waiting if waiting != "PodInitializing" else ""
 
 
 def _exit_reason(terminated: Any) -> str:

@@ -34,6 +34,16 @@ _SCALE: Final = Layout((text("Name"), *_REPLICAS, AGE), _scale)
 _CUSTOM_SCALE: Final = Layout((NAME, *_REPLICAS, date("Age")), _scale)
 
 
+def _carried(include_object: str) -> Callable[[Obj], Any]:
+    """Give what makes of an object what its row carries. Raises ApiError 400."""
+    carry = _CARRIED.get(include_object)
+    if carry is None:
+        must = "must be 'Metadata', 'Object', 'None', or empty"
+        why = f'includeObject: Invalid value: "{include_object}": {must}'
+        raise ApiError.bad_request(f"Unable to convert to Table as requested: {why}")
+    return carry
+
+
 def render(resource: Resource, objects: Sequence[Obj], list_meta: Obj, include_object: str, now: datetime) -> Obj:
     """Give the meta.k8s.io/v1 Table of objects of one kind, as seen at `now`; wide columns have a priority over 0.
 
@@ -41,11 +51,7 @@ def render(resource: Resource, objects: Sequence[Obj], list_meta: Obj, include_o
     `list_meta` becomes the table's metadata. A bookmark's row always carries its metadata, which is all it is for.
     Raises ApiError 400 for another `include_object`.
     """
-    carry = _CARRIED.get(include_object)
-    if carry is None:
-        must = "must be 'Metadata', 'Object', 'None', or empty"
-        why = f'includeObject: Invalid value: "{include_object}": {must}'
-        raise ApiError.bad_request(f"Unable to convert to Table as requested: {why}")
+    carry = _carried(include_object)
     # A subresource may be of another kind than its resource.
     is_scale = bool(objects) and objects[0].get("kind") == "Scale" and resource.kind != "Scale"
     layout, definitions = _printer(resource, is_scale)

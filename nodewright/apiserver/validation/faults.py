@@ -70,18 +70,20 @@ def _faults_now(spot: _Spot) -> Iterator[Cause]:
         return
     yield from _branch_faults(spot)
     match spot.value:
-        case bool():
-            yield from _enum_faults(spot)
-        case str():
-            yield from _string_faults(spot)
-            yield from _enum_faults(spot)
-        case int() | float():
-            yield from _number_faults(spot, types)
-            yield from _enum_faults(spot)
         case list():
             yield from _list_faults(spot)
         case dict():
             yield from _map_faults(spot)
+        case str() | bool() | int() | float():
+            yield from _scalar_faults(spot, types)
+
+
+def _scalar_faults(spot: _Spot, types: tuple[str, ...]) -> Iterator[Cause]:
+    if isinstance(spot.value, str):
+        yield from _string_faults(spot)
+    elif not isinstance(spot.value, bool):
+        yield from _number_faults(spot, types)
+    yield from _enum_faults(spot)
 
 
 def _types(spot: _Spot) -> tuple[str, ...]:
@@ -271,13 +273,7 @@ def _branch_faults(spot: _Spot) -> Iterator[Cause]:
             yield _nowhere(f"{name} must validate at least one schema (anyOf)")
             yield from _closest(tried)
     if rule.get("oneOf"):
-        tried = _try_all(spot, rule["oneOf"])
-        matched = sum(not faults for faults in tried)
-        if matched != 1:
-            message = f"Found {matched} valid alternatives" if matched else "Found none valid"
-            yield _nowhere(f"{name} must validate one and only one schema (oneOf). {message}")
-            if not matched:
-                yield from _closest(tried)
+        yield from _one_of_faults(name, _try_all(spot, rule["oneOf"]))
     if rule.get("allOf"):
         tried = _try_all(spot, rule["allOf"])
         yield from (fault for faults in tried for fault in faults)
@@ -295,3 +291,12 @@ def _try_all(spot: _Spot, branches: Sequence[Obj]) -> list[list[Cause]]:
 def _closest(tried: list[list[Cause]]) -> list[Cause]:
     """Give the faults of the branch that came nearest: the first of those with the fewest."""
     return min(tried, key=len)
+
+
+def _one_of_faults(name: str, tried: list[list[Cause]]) -> Iterator[Cause]:
+    matched = sum(not faults for faults in tried)
+    if matched != 1:
+        message = f"Found {matched} valid alternatives" if matched else "Found none valid"
+        yield _nowhere(f"{name} must validate one and only one schema (oneOf). {message}")
+        if not matched:
+            yield from _closest(tried)

@@ -154,22 +154,26 @@ def _fill_entries(node: Node, extra: Node, value: Obj) -> Obj:
 def without_nulls(node: Node | None, value: Any) -> Any:
     """Give a value without the nulls of fields that are neither nullable nor defaulted: the API drops them."""
     if isinstance(value, dict):
-        changes: Obj = {}
-        dropped = set()
-        for key, before in value.items():
-            child = node.child(key) if node is not None else None
-            if before is None:
-                if child is not None and not child.nullable and child.default is None:
-                    dropped.add(key)
-            elif isinstance(before, (dict, list)):
-                after = without_nulls(child, before)
-                if after is not before:
-                    changes[key] = after
-        if not changes and not dropped:
-            return value
-        return {k: changes.get(k, v) for k, v in value.items() if k not in dropped}
+        return _map_without_nulls(node, value)
     if isinstance(value, list):
         items = node.items if node is not None else None
         after_items = [without_nulls(items, item) for item in value]
         return after_items if any(a is not b for a, b in zip(after_items, value, strict=True)) else value
     return value
+
+
+def _map_without_nulls(node: Node | None, value: Obj) -> Obj:
+    changes: Obj = {}
+    dropped = set()
+    for key, before in value.items():
+        child = node.child(key) if node is not None else None
+        if before is None:
+            if child is not None and not child.nullable and child.default is None:
+                dropped.add(key)
+        elif isinstance(before, (dict, list)):
+            after = without_nulls(child, before)
+            if after is not before:
+                changes[key] = after
+    if not changes and not dropped:
+        return value
+    return {k: changes.get(k, v) for k, v in value.items() if k not in dropped}

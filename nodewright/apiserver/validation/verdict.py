@@ -93,9 +93,12 @@ def _value_rules(raw: Obj, types: tuple[str, ...], nullable: bool) -> Obj:
         low, high = bounds or formats.INTEGER_BOUNDS["int64"]
         result["minimum"] = max(result.get("minimum", low), low)
         result["maximum"] = min(result.get("maximum", high), high)
-    for key in ("allOf", "anyOf"):
-        if raw.get(key):
-            result[key] = [_branch(b) for b in raw[key]]
+    return result | _combinations(raw)
+
+
+def _combinations(raw: Obj) -> Obj:
+    """Give allOf, anyOf, oneOf and not."""
+    result: Obj = {key: [_branch(b) for b in raw[key]] for key in ("allOf", "anyOf") if raw.get(key)}
     if raw.get("oneOf"):
         result["oneOf"] = [_negatable(b) for b in raw["oneOf"]]
     if raw.get("not") is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nodewright.cli.choosing import Files, some_files
+from nodewright.cli.choosing import Files, NamedFiles, some_files
 from nodewright.cli.exits import FAILED
 from nodewright.cli.screen import say, write
 
@@ -27,9 +27,7 @@ class Target(StrEnum):
 
 
 def command(
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")
-    ] = None,
+    files: NamedFiles = None,
     filenames: Files = None,
     to: Annotated[Target, typer.Option("--to", help="The field to move configurations to.")] = Target.PROVIDER_CONFIG,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only, no remarks and no summary.")] = False,
@@ -44,9 +42,8 @@ def command(
     for fault in faults:
         say(fault.line(), err=True)
     if not quiet:
-        for result in done:
-            for remark in result.remarks:
-                say(f"{remark.line()} (kept as it is)", err=True)
+        for remark in [remark for result in done for remark in result.remarks]:
+            say(f"{remark.line()} (kept as it is)", err=True)
         count = sum(result.changed for result in done)
         say(f"{count} object{'s' if count != 1 else ''} converted", err=True)
     if faults:

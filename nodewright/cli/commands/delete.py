@@ -82,6 +82,7 @@ def cluster(  # noqa: PLR0913, PLR0917  (one parameter per option)
 
 
 async def _delete(order: _Order) -> bool:
+    from nodewright.cli.creation.removing import named  # noqa: PLC0415
     from nodewright.cli.creation.showing import display  # noqa: PLC0415
     from nodewright.cli.embedded.session import SessionOptions, session  # noqa: PLC0415
     from nodewright.cli.embedded.working import work_in  # noqa: PLC0415
@@ -98,8 +99,6 @@ async def _delete(order: _Order) -> bool:
         finally:
             shown.close()
     if not done:
-        from nodewright.cli.creation.removing import named  # noqa: PLC0415
-
         say(f"stopped before the end; left are: {named(left)}. The same command goes on", err=True)
     return done
 

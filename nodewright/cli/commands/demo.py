@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,19 +56,24 @@ async def _show(folder: Path, keep: bool) -> None:
         async with session(SessionOptions(folder), stop) as running:
             narrator.say(f"A control plane at {running.url}, {time.monotonic() - started:.1f} s after its start.")
             narrator.say(f"Look over its shoulder: export KUBECONFIG={running.kubeconfig}")
-            playing = asyncio.ensure_future(_play(running, narrator, keep))
-            stopping = asyncio.ensure_future(stop.wait())
-            await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            if not playing.done():
-                playing.cancel()
-                await asyncio.wait({playing})
-                raise typer.Exit(INTERRUPTED)
-            await playing
+            await _unless_stopped(_play(running, narrator, keep), stop)
             if keep:
                 await running.until_stopped()
     finally:
         narrator.close()
+
+
+async def _unless_stopped(play: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Raises typer.Exit if ``stop`` comes before the end."""
+    playing = asyncio.ensure_future(play)
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not playing.done():
+        playing.cancel()
+        await asyncio.wait({playing})
+        raise typer.Exit(INTERRUPTED)
+    await playing
 
 
 async def _play(running: Session, narrator: Narrator, keep: bool) -> None:
@@ -86,7 +92,11 @@ async def _play(running: Session, narrator: Narrator, keep: bool) -> None:
         if not keep:
             return
         await story.declare()
-    narrator.say(
+    narrator.say(_invitation(running))
+
+
+def _invitation(running: Session) -> str:
+    return (
         f"\nYours to play with until Ctrl-C:\n  export KUBECONFIG={running.kubeconfig}\n"
         "  kubectl get machines -w\n  kubectl scale machinedeployment workers --replicas=10\n"
         "  nodewright describe cluster demo"

@@ -194,10 +194,22 @@ def _found(cache: Cache, wanted: Wanted, namespace: str) -> list[Obj]:
     raise CliError(f"there is no such {wanted.kind.name} {where}", hint)
 
 
-def _draw(read: _Read, wanted: Wanted, obj: Obj) -> _Drawn:
-    from controllers.kernel.refs import key_of, uid_of  # noqa: PLC0415
+def _uids(read: _Read, namespace: str) -> dict[str, str]:
+    """Of all objects of a namespace, and of those in none, by KIND/NAME."""
+    from controllers.kernel.refs import uid_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import KINDS as KINDS_READ  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import objects_of  # noqa: PLC0415
+
+    return {
+        f"{kind.name}/{each['metadata']['name']}": uid_of(each)
+        for kind in KINDS_READ
+        for each in objects_of(read.cache, kind)
+        if each["metadata"].get("namespace", namespace) == namespace
+    }
+
+
+def _draw(read: _Read, wanted: Wanted, obj: Obj) -> _Drawn:
+    from controllers.kernel.refs import key_of  # noqa: PLC0415
     from nodewright.reports.tree.builder import DisplayOptions, grow  # noqa: PLC0415
     from nodewright.reports.tree.serving import not_known, served_in  # noqa: PLC0415
     from nodewright.reports.tree.warnings import latest  # noqa: PLC0415
@@ -205,12 +217,7 @@ def _draw(read: _Read, wanted: Wanted, obj: Obj) -> _Drawn:
     namespace, view = key_of(obj).namespace, read.view
     tree = grow(wanted.kind, obj, view, DisplayOptions(wanted.every_condition, wanted.every_machine))
     everything = grow(wanted.kind, obj, view, DisplayOptions(every_machine=True))
-    uids = {
-        f"{kind.name}/{each['metadata']['name']}": uid_of(each)
-        for kind in KINDS_READ
-        for each in objects_of(read.cache, kind)
-        if each["metadata"].get("namespace", namespace) == namespace
-    }
+    uids = _uids(read, namespace)
     events = [event for event in read.events if event["metadata"].get("namespace") == namespace]
     warnings = latest(events, everything, namespace, uids)
     under = Branch("Latest warnings", children=tuple(warnings)) if warnings else None

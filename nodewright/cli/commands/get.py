@@ -134,6 +134,18 @@ def _print(answers: list[Answer]) -> None:
     if not any(answer.rows or answer.problem for answer in answers):
         say("there is no Cluster; `nodewright create cluster` makes one")
         return
+    table, below = _table(answers)
+    out = console()
+    for number, line in enumerate(aligned(table)):
+        out.print(line, soft_wrap=True)
+        for text in _folded(below.get(number, ""), out.width):
+            out.print(Text(f"    {text}", "dim"), soft_wrap=True)
+
+
+def _table(answers: list[Answer]) -> tuple[list[list[Text]], dict[int, str]]:
+    """The rows, titles first, and by number of a row what is to stand below it."""
+    from rich.text import Text  # noqa: PLC0415
+
     now = datetime.now(UTC)
     table = [[Text(title, "bold") for title in TITLES]]
     below: dict[int, str] = {}
@@ -144,11 +156,7 @@ def _print(answers: list[Answer]) -> None:
         if answer.problem:
             table.append([Text(answer.title), *map(Text, "------"), Text("Unreachable", "bold red"), Text("-")])
             below[len(table) - 1] = answer.problem
-    out = console()
-    for number, line in enumerate(aligned(table)):
-        out.print(line, soft_wrap=True)
-        for text in _folded(below.get(number, ""), out.width):
-            out.print(Text(f"    {text}", "dim"), soft_wrap=True)
+    return table, below
 
 
 def _folded(text: str, width: int) -> list[str]:

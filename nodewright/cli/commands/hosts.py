@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,17 +76,22 @@ def list_(
 
     async def act(at: _At) -> None:
         from nodewright.cli.hosts.pools import pools  # noqa: PLC0415
-        from nodewright.cli.hosts.showing import pools_lines, pools_value  # noqa: PLC0415
 
         found = [await at.pool(pool)] if pool else await pools(at.client, "" if all_namespaces else at.namespace)
-        if output is not Output.TEXT:
-            show(pools_value(found), output)
-            return
-        out = console()
-        for line in pools_lines(found, namespaces=all_namespaces):
-            out.print(line, soft_wrap=True)
+        _show_pools(found, output, namespaces=all_namespaces)
 
     _run(Target(kubeconfig, context), namespace, act)
+
+
+def _show_pools(found: Sequence[Pool], output: Output, *, namespaces: bool) -> None:
+    from nodewright.cli.hosts.showing import pools_lines, pools_value  # noqa: PLC0415
+
+    if output is not Output.TEXT:
+        show(pools_value(found), output)
+        return
+    out = console()
+    for line in pools_lines(found, namespaces=namespaces):
+        out.print(line, soft_wrap=True)
 
 
 @group.command("check", cls=Command, short_help="Log in on hosts and say what is wrong with them")
@@ -229,9 +234,7 @@ def release(
         async with connections(at.client, at.namespace) as ways:
             try:
                 answer = await ways.run(host, found.secret, remote.check(), step="check")
-                if "claim" in answer or "quarantine" not in answer:
-                    what = "is a Machine's" if "claim" in answer else "is not in quarantine"
-                    raise CliError(f"host {name} {what}: nothing was changed", "`nodewright hosts list` shows it")
+                _must_be_in_quarantine(name, answer)
                 say(f"host {name} is in quarantine: {answer['quarantine']}")
                 if not yes and not typer.confirm("Has that been seen to?"):
                     raise CliError("nothing was changed")
@@ -244,3 +247,9 @@ def release(
         say(f"host {name} may be had again")
 
     _run(Target(kubeconfig, context), namespace, act)
+
+
+def _must_be_in_quarantine(host: str, answer: Mapping[str, str]) -> None:
+    if "claim" in answer or "quarantine" not in answer:
+        what = "is a Machine's" if "claim" in answer else "is not in quarantine"
+        raise CliError(f"host {host} {what}: nothing was changed", "`nodewright hosts list` shows it")

@@ -29,6 +29,9 @@ EVERY_SECONDS = 1.0
 MOST_EVENTS = 1000
 """Events read about one object; an object has a budget of them."""
 MOST_ENTRIES = 10_000
+Follow = Annotated[
+    bool, typer.Option("--follow", "-f", help="Go on with what happens next, until the Machine is gone.")
+]
 _NODE_EVENTS = "default"
 """The namespace of Events about objects that have none (kubernetes client-go, record.EventRecorder)."""
 _MOST_OWNERS = 2
@@ -49,9 +52,7 @@ def command(  # noqa: PLR0913, PLR0917  (one parameter per option)
         typer.Argument(metavar="NAME", help="Its name; KIND/NAME will do too.", autocompletion=completing.names(KINDS)),
     ] = None,
     namespace: Namespace = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what happens next, until the Machine is gone.")
-    ] = False,
+    follow: Follow = False,
     tail: Annotated[
         int, typer.Option("--tail", metavar="N", min=1, max=MOST_ENTRIES, help="At most so many entries, the latest.")
     ] = 200,
@@ -80,16 +81,26 @@ async def _tell(target: Target, wanted: tuple[str | None, str], showing: _Showin
             raise CliError(f"nothing is known of Machine {key}", hint)
         _show_first(key, entries, showing)
         uid = _uid(history)
-        while showing.follow and history.machine is not None and _uid(history) == uid:
-            await asyncio.sleep(EVERY_SECONDS)
-            seen = set(entries)
-            history = await _read(client, key)
-            entries = entries_of(history)
-            for entry in entries if _uid(history) in {"", uid} else ():
-                if entry not in seen:
-                    _show_next(entry, showing.output)
+        if showing.follow:
+            history = await _follow(client, key, history, showing.output)
     if history.machine is None or _uid(history) != uid:
         say(f"nodewright: Machine {key} is gone; these are its last events", err=True)
+
+
+async def _follow(client: KubeClient, key: Key, history: History, output: Output) -> History:
+    """Show what is new until the Machine is gone, or another one has its name; gives what was read last."""
+    from nodewright.reports.timeline.entries import entries_of  # noqa: PLC0415
+
+    uid, entries = _uid(history), entries_of(history)
+    while history.machine is not None and _uid(history) == uid:
+        await asyncio.sleep(EVERY_SECONDS)
+        seen = set(entries)
+        history = await _read(client, key)
+        entries = entries_of(history)
+        for entry in entries if _uid(history) in {"", uid} else ():
+            if entry not in seen:
+                _show_next(entry, output)
+    return history
 
 
 def _uid(history: History) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from controllers.kernel.refs import Key, Kind, Obj
     from nodewright.cli.dryrun.foresee import Prospect
     from nodewright.cli.dryrun.in_memory import InMemoryCluster
+    from nodewright.cli.manifests.findings import Finding
     from nodewright.runtime.cache.cache import Cache
 
 HELP = """Dry run: what the controllers would do now, and why. Nothing is written and no provider is asked.
@@ -84,6 +85,12 @@ def _title(objects: tuple[Mapping[str, Any], ...], on_live: bool) -> str:
     return f"If these {len(objects)} objects were applied {'to this cluster' if on_live else 'to an empty cluster'}"
 
 
+def _refused(findings: Sequence[Finding]) -> CliError:
+    for finding in findings:
+        say(finding.line())
+    return CliError(f"{len(findings)} errors in the manifests", "Correct them first; nothing was worked out")
+
+
 def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
     """The objects of the files, defaults filled in. Raises CliError if one of them is wrong."""
     from nodewright.cli.commands.validate import check_text, texts  # noqa: PLC0415
@@ -97,9 +104,7 @@ def _checked(files: list[str]) -> tuple[Mapping[str, Any], ...]:
     read_texts = texts(files)
     findings = in_order(f for name, text in read_texts for f in check_text(checker, name, text))
     if findings:
-        for finding in findings:
-            say(finding.line())
-        raise CliError(f"{len(findings)} errors in the manifests", "Correct them first; nothing was worked out")
+        raise _refused(findings)
     documents = [part for _, text in read_texts for part in read(text) if isinstance(part, Document)]
     objects = tuple(obj for document in documents for obj in with_defaults(document.data))
     if not objects:

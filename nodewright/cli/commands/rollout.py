@@ -22,6 +22,7 @@ from nodewright.cli.screen import say
 from nodewright.cli.structured import Output, OutputOption, show
 
 if TYPE_CHECKING:
+    from api.selectors import Selector
     from controllers.kernel.refs import Obj
     from nodewright.cli.rollout.history import Revision
 
@@ -98,18 +99,24 @@ def history(
     """List the revisions that can be returned to, or show the template of one as YAML."""
 
     async def act(found: Deployment) -> None:
-        from nodewright.cli.rollout.history import one_of, revisions  # noqa: PLC0415
+        from nodewright.cli.rollout.history import revisions  # noqa: PLC0415
 
-        known = revisions(await found.read(), await found.sets())
-        if output is not Output.TEXT:
-            wanted = [one_of(known, revision)] if revision else known
-            show({"revisions": [asdict(one) for one in wanted]}, output)
-        elif revision:
-            _show(one_of(known, revision))
-        else:
-            _list(known)
+        _show_history(revisions(await found.read(), await found.sets()), revision, output)
 
     _run(words, namespace, Target(kubeconfig, context), act)
+
+
+def _show_history(known: list[Revision], revision: int, output: Output) -> None:
+    """``revision`` 0: all of them."""
+    from nodewright.cli.rollout.history import one_of  # noqa: PLC0415
+
+    if output is not Output.TEXT:
+        wanted = [one_of(known, revision)] if revision else known
+        show({"revisions": [asdict(one) for one in wanted]}, output)
+    elif revision:
+        _show(one_of(known, revision))
+    else:
+        _list(known)
 
 
 @group.command("undo", cls=Command, short_help="Return to an earlier revision")
@@ -181,20 +188,21 @@ def restart(
 ) -> None:
     """Replace all Machines by new ones of the same template, within the limits of a rollout."""
 
-    async def decide(body: Obj) -> Mapping[str, Any]:
-        from api import names  # noqa: PLC0415
-        from controllers.kernel.conditions import format_time  # noqa: PLC0415
-
-        if body["spec"].get("paused"):
-            raise _paused(body["metadata"]["name"], "restarted")
-        stamp = {names.RESTARTED_AT_ANNOTATION: format_time(datetime.now(UTC))}
-        return {"spec": {"template": {"metadata": {"annotations": stamp}}}}
-
     async def act(found: Deployment) -> None:
-        await found.change(decide)
+        await found.change(_restarted_now)
         say(f"{KIND}/{found.name} restarted")
 
     _run_each(Which(words, labels, namespace, Target(kubeconfig, context)), act)
+
+
+async def _restarted_now(body: Obj) -> Mapping[str, Any]:
+    from api import names  # noqa: PLC0415
+    from controllers.kernel.conditions import format_time  # noqa: PLC0415
+
+    if body["spec"].get("paused"):
+        raise _paused(body["metadata"]["name"], "restarted")
+    stamp = {names.RESTARTED_AT_ANNOTATION: format_time(datetime.now(UTC))}
+    return {"spec": {"template": {"metadata": {"annotations": stamp}}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,21 +225,21 @@ def _run_each(which: Which, act: Callable[[Deployment], Awaitable[None]]) -> Non
         _run(words, which.namespace, which.target, act)
         return
     must_be_kind(words)
-    selector = selector_of(which.labels)
-
-    async def running() -> int:
-        failed = 0
-        async with deployments(which.target, which.namespace, selector) as chosen:
-            for each in chosen:
-                try:
-                    await act(each)
-                except CliError as error:
-                    failed += 1
-                    say(f"nodewright: {error.line()}", err=True)
-        return failed
-
-    if asyncio.run(running()):
+    if asyncio.run(_failures(which, selector_of(which.labels), act)):
         raise typer.Exit(FAILED)
+
+
+async def _failures(which: Which, selector: Selector, act: Callable[[Deployment], Awaitable[None]]) -> int:
+    """Act on all that have the labels, and count those that refused it."""
+    failed = 0
+    async with deployments(which.target, which.namespace, selector) as chosen:
+        for each in chosen:
+            try:
+                await act(each)
+            except CliError as error:
+                failed += 1
+                say(f"nodewright: {error.line()}", err=True)
+    return failed
 
 
 def _run(words: list[str], namespace: str | None, target: Target, act: Callable[[Deployment], Awaitable[None]]) -> None:

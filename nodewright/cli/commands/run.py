@@ -278,25 +278,29 @@ def _takes_over(folder: Path, standing_by: asyncio.Event) -> Callable[[], Awaita
     """For a process that has just begun to lead: the leader before may need a moment to end."""
     taken = False
 
-    from nodewright.runtime.settings.options import StartRefusedError  # noqa: PLC0415
-
     async def take_over() -> None:
         nonlocal taken
-        if taken:
-            return
-        give_up = asyncio.get_running_loop().time() + (_CLOUD_SECONDS if standing_by.is_set() else 0.0)
-        while True:
-            try:
-                _keep_hosts_in(folder)
-            except CliError as error:
-                if asyncio.get_running_loop().time() >= give_up:
-                    raise StartRefusedError(error.message, error.hint) from error
-                await asyncio.sleep(_CLOUD_POLL)
-            else:
-                taken = True
-                return
+        if not taken:
+            await _keep_hosts_within(folder, _CLOUD_SECONDS if standing_by.is_set() else 0.0)
+            taken = True
 
     return take_over
+
+
+async def _keep_hosts_within(folder: Path, seconds: float) -> None:
+    """Raises StartRefusedError if another process has the folder for longer than that."""
+    from nodewright.runtime.settings.options import StartRefusedError  # noqa: PLC0415
+
+    give_up = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            _keep_hosts_in(folder)
+        except CliError as error:
+            if asyncio.get_running_loop().time() >= give_up:
+                raise StartRefusedError(error.message, error.hint) from error
+            await asyncio.sleep(_CLOUD_POLL)
+        else:
+            return
 
 
 def _options(connection: Connection, how: _How) -> RunOptions:

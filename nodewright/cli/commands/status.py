@@ -66,11 +66,8 @@ async def _look(target: Target, namespace: str | None, selector: Selector) -> Fl
         for kind in (*TOPS, MACHINE_CLASS)
     }
     objects = chosen(everything, selector)
-    if isinstance(leases, str):
-        fleet = summarize(view, objects, None)
-    else:
-        fleet = summarize(view, objects, live(leases, view.now), ended(leases, view.now))
-    return replace(fleet, platform=platform)
+    serving, over = (live(leases, view.now), ended(leases, view.now)) if not isinstance(leases, str) else (None, ())
+    return replace(summarize(view, objects, serving, over), platform=platform)
 
 
 def _show(fleet: Fleet, output: Output, *, anew: bool) -> None:

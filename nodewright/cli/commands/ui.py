@@ -15,6 +15,7 @@ from nodewright.cli.screen import say
 
 if TYPE_CHECKING:
     from nodewright.cli.web.listening import Asked
+    from nodewright.runtime.kube.connection import Connection
 
 HELP = """Show the fleet in a browser, live and read-only: Machines, rollouts, deletions, plans and reasons.
 
@@ -65,8 +66,7 @@ async def _serve(target: Target, asked: Asked, wanted: tuple[str, bool]) -> None
     namespace, own_tokens = wanted
     connection = await connect(target)
     if not own_tokens:
-        async with client_of(connection) as client:
-            await client.version()  # a cluster that is not there is told here, not in the browser
+        await _must_answer(connection)
     stop = asyncio.Event()
     stop_on_signals(stop)
     try:
@@ -77,3 +77,9 @@ async def _serve(target: Target, asked: Asked, wanted: tuple[str, bool]) -> None
     except OSError as error:
         raise CliError(f"can't listen: {error.strerror or error}", "Choose another --port or --listen") from error
     say("stopped")
+
+
+async def _must_answer(connection: Connection) -> None:
+    """A cluster that is not there is named here, not in the browser."""
+    async with client_of(connection) as client:
+        await client.version()

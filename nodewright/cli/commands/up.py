@@ -194,10 +194,7 @@ async def _serve(desired: SessionOptions, web: int | None, context: str) -> None
     stop_on_signals(stop)
     async with session(desired, stop) as running, AsyncExitStack() as stack:
         if not stop.is_set():
-            merged = merge_into_kubectls(running.kubeconfig, context) if context else ""
-            say("\n".join(_greeting(running, desired, time.monotonic() - started)))
-            if merged:
-                say(f"\nkubectl --context {shlex.quote(context)} works too: {merged}")
+            _greet(running, desired, context, time.monotonic() - started)
             if web is not None:
                 say("\n".join(("", *(await _web_view(stack, running, web)))))
             settle_in()
@@ -205,6 +202,13 @@ async def _serve(desired: SessionOptions, web: int | None, context: str) -> None
         say("stopping")
     kept = f"; start it again with the same --data-dir to go on ({desired.data_dir})" if desired.data_dir else ""
     say(f"stopped{kept}")
+
+
+def _greet(running: Session, desired: SessionOptions, context: str, seconds: float) -> None:
+    merged = merge_into_kubectls(running.kubeconfig, context) if context else ""
+    say("\n".join(_greeting(running, desired, seconds)))
+    if merged:
+        say(f"\nkubectl --context {shlex.quote(context)} works too: {merged}")
 
 
 async def _web_view(stack: AsyncExitStack, running: Session, port: int) -> list[str]:

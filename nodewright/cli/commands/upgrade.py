@@ -169,6 +169,10 @@ def _print(seen: _Seen, plans: list[Plan]) -> None:
             out.print(line, soft_wrap=True)
     if any(each.moves for each in plans):
         out.print(Text(ASSUMPTION, "dim"), soft_wrap=True)
+    _say_what_is_next(seen, plans)
+
+
+def _say_what_is_next(seen: _Seen, plans: list[Plan]) -> None:
     commands = ["nodewright upgrade apply    # Nodewright itself"] if seen.is_behind else []
     commands += [command for each in plans for command in each.commands]
     if commands:
@@ -180,19 +184,14 @@ def _print(seen: _Seen, plans: list[Plan]) -> None:
 async def _apply(target: Target, how: How, objects: list[dict[str, Any]]) -> None:
     from nodewright.cli.installation.everything import install_in  # noqa: PLC0415
     from nodewright.cli.upgrading.migrating import rewrite  # noqa: PLC0415
-    from nodewright.cli.upgrading.own import Verdict  # noqa: PLC0415
 
     async with client_of(await connect(target)) as client:
         seen = await _look(client)
         if seen.hindrances:
             raise CliError("; ".join(seen.hindrances), "`nodewright upgrade plan` shows all of it")
-        before = [each for each in seen.definitions if each.verdict is Verdict.REWRITTEN_BEFORE]
-        after = [each for each in seen.definitions if each.verdict is Verdict.REWRITTEN_AFTER]
+        before, after = _rewritten(seen)
         if how.dry_run:
-            for each in (*before, *after):
-                say(f"{each.name}: its objects would be stored anew as {each.storage} (dry run)")
-            if before:
-                raise CliError("the rest can't be tried before that", "Without --dry-run it is done first")
+            _say_rewrites(before, after)
         else:
             for each in before:
                 await rewrite(client, each)
@@ -201,3 +200,19 @@ async def _apply(target: Target, how: How, objects: list[dict[str, Any]]) -> Non
             await rewrite(client, each)
     if not how.dry_run:
         say(f"Nodewright {own_version()} is installed")
+
+
+def _rewritten(seen: _Seen) -> tuple[list[Definition], list[Definition]]:
+    """Kinds whose objects are stored anew: before the definitions are installed, and after."""
+    from nodewright.cli.upgrading.own import Verdict  # noqa: PLC0415
+
+    before = [each for each in seen.definitions if each.verdict is Verdict.REWRITTEN_BEFORE]
+    return before, [each for each in seen.definitions if each.verdict is Verdict.REWRITTEN_AFTER]
+
+
+def _say_rewrites(before: list[Definition], after: list[Definition]) -> None:
+    """For a dry run. Raises CliError where the definitions would be refused without the rewriting."""
+    for each in (*before, *after):
+        say(f"{each.name}: its objects would be stored anew as {each.storage} (dry run)")
+    if before:
+        raise CliError("the rest can't be tried before that", "Without --dry-run it is done first")

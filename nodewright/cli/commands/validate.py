@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nodewright.cli.choosing import Files, some_files
+from nodewright.cli.choosing import Files, NamedFiles, some_files
 from nodewright.cli.exits import FAILED, USAGE, CliError
 from nodewright.cli.manifests.findings import Finding, in_order
 from nodewright.cli.screen import say
@@ -25,9 +25,7 @@ STDIN = "-"
 
 
 def command(
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Files or folders; - is standard input.")
-    ] = None,
+    files: NamedFiles = None,
     filenames: Files = None,
     output: OutputOption = Output.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no summary.")] = False,
@@ -35,10 +33,8 @@ def command(
     from nodewright.cli.manifests.checks import Checker  # noqa: PLC0415
 
     checker = Checker()
-    found: list[Finding] = []
-    for name, text in texts(some_files(files, filenames)):
-        found.extend(check_text(checker, name, text))
-    findings = in_order(found)
+    read = texts(some_files(files, filenames))
+    findings = in_order(finding for name, text in read for finding in check_text(checker, name, text))
     if output is not Output.TEXT:
         show({"findings": [f.data() for f in findings], "objects": checker.checked}, output)
     else:
@@ -75,10 +71,7 @@ def texts(files: list[str]) -> list[tuple[str, str]]:
         if name == STDIN:
             read.append(("<stdin>", _text(sys.stdin.buffer.read(_limit() + 1), "<stdin>")))
         elif _is_folder(path):
-            inside = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
-            if not inside:
-                raise CliError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder", "Name a file", USAGE)
-            paths.extend(inside)
+            paths.extend(_files_in(name))
         else:
             paths.append(path)
     for path in paths:
@@ -88,6 +81,13 @@ def texts(files: list[str]) -> list[tuple[str, str]]:
         except OSError as error:
             raise CliError(f"{path}: {error.strerror}", "Check the path", USAGE) from error
     return read
+
+
+def _files_in(folder: str) -> list[Path]:
+    inside = sorted(p for p in Path(folder).rglob("*") if p.suffix in _SUFFIXES and p.is_file())
+    if not inside:
+        raise CliError(f"{folder}: no {', '.join(_SUFFIXES)} file in this folder", "Name a file", USAGE)
+    return inside
 
 
 def _is_folder(path: Path) -> bool:

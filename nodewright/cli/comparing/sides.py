@@ -62,11 +62,16 @@ def from_files(word: str, namespace: str | None) -> Side:
     return Side(word, tuple(declaration_of(obj, namespace or "default") for obj in objects))
 
 
-async def from_cluster(word: str, target: Target, namespace: str | None) -> Side:
-    """Raises CliError."""
+def _head_and_name(word: str) -> tuple[str, str]:
     head, slash, name = word.partition("/")
     if not slash or not head or not name or "/" in name:
         raise CliError(f"{word[:80]!r} names nothing to compare", _FORMS, USAGE)
+    return head, name
+
+
+async def from_cluster(word: str, target: Target, namespace: str | None) -> Side:
+    """Raises CliError."""
+    head, name = _head_and_name(word)
     connection = await connect(target)
     home = namespace or connection.namespace
     title = f"{word} ({target.context})" if target.context else word

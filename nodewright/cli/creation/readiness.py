@@ -44,6 +44,10 @@ def missing(members: Mapping[Kind, Iterable[Obj]]) -> list[str]:
     return found
 
 
+_CONDITION_OF = {"CustomResourceDefinition": "Established", "APIService": "Available", "Job": "Complete"}
+"""Kinds that do their work once a condition holds."""
+
+
 def waits(obj: Obj) -> str:
     """Why an object of an add-on does not do its work yet, "" if it does.
 
@@ -58,12 +62,8 @@ def waits(obj: Obj) -> str:
         case "DaemonSet":
             want = status.get("desiredNumberScheduled")
             return _too_few(obj, want if isinstance(want, int) else 1, ("updatedNumberScheduled", "numberAvailable"))
-        case "CustomResourceDefinition":
-            return _condition(status, "Established")
-        case "APIService":
-            return _condition(status, "Available")
-        case "Job":
-            return _condition(status, "Complete")
+        case str(kind) if kind in _CONDITION_OF:
+            return _condition(status, _CONDITION_OF[kind])
     return ""
 
 

@@ -87,17 +87,22 @@ class Removal:
             async with deadline:
                 await self._checks()
                 while not seen.empty:
-                    self.left = left_over(seen)
-                    for ref in next_to_delete(seen, unreachable=unreachable):
-                        await self._delete(ref)
-                    await asyncio.sleep(LOOK_SECONDS)
-                    seen = await look(self._client, self._cluster)
-                    self._display.show(seen.tree, seen.now)
+                    seen = await self._step(seen, unreachable=unreachable)
                 self.left = []
         except TimeoutError as error:
             if not deadline.expired():
                 raise
             raise CliError(f"not gone after {self._timeout:.0f} s: {named(self.left)}", WAY_OUT) from error
+
+    async def _step(self, seen: Look, *, unreachable: bool) -> Look:
+        """Delete what may go now; gives what is there a moment later."""
+        self.left = left_over(seen)
+        for ref in next_to_delete(seen, unreachable=unreachable):
+            await self._delete(ref)
+        await asyncio.sleep(LOOK_SECONDS)
+        after = await look(self._client, self._cluster)
+        self._display.show(after.tree, after.now)
+        return after
 
     async def _checks(self) -> None:
         """Health checks of the Cluster would replace Machines meanwhile."""

@@ -112,9 +112,8 @@ class LiveNarrator:
         return Group(*parts, machine_table(self._picture.machines, self._console.width), clock)
 
 
-def machine_table(machines: tuple[MachineRow, ...], width: int) -> Table:
-    """The Machines, grouped by their MachineSet. A narrow terminal leaves Nodes out: they are named as Machines."""
-    from rich.table import Table  # noqa: PLC0415
+def _grouped(machines: tuple[MachineRow, ...]) -> list[tuple[Text, ...]]:
+    """A row for each Machine; before those of a MachineSet, one that names it."""
     from rich.text import Text  # noqa: PLC0415
 
     owner: str | None = None
@@ -124,6 +123,15 @@ def machine_table(machines: tuple[MachineRow, ...], width: int) -> Table:
             owner = machine.owner
             rows.append((Text(f"MachineSet {owner}" if owner else "on its own", "dim"),))
         rows.append(_cells(machine))
+    return rows
+
+
+def machine_table(machines: tuple[MachineRow, ...], width: int) -> Table:
+    """The Machines, grouped by their MachineSet. A narrow terminal leaves Nodes out: they are named as Machines."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    rows = _grouped(machines)
     titles = ["MACHINE", "STATE", "KUBELET", "HOST", "NODE"]
     if sum(widths_of([*rows, [Text(title) for title in titles]])) + GAP * len(titles) > width:
         titles.remove("NODE")

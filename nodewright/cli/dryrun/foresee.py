@@ -130,6 +130,16 @@ class DryRun:
             f"the controllers would still be busy after {MOST_RECONCILES} reconciles: two of them disagree"
         )
 
+    def _prospect(self, reconciler: Reconciler[Any], key: Key) -> Prospect:
+        """The one that was begun with the first plan of the reconciler for this key."""
+        known = self._prospects.get((reconciler.name, key))
+        if known is not None:
+            return known
+        machine = self.in_memory.view().get(reconciler.kind, key) if reconciler.kind == MACHINE else None
+        trouble = trouble_of(machine) if reconciler.kind == MACHINE else None
+        begun = self._prospects[reconciler.name, key] = Prospect(reconciler.kind, key, trouble=trouble)
+        return begun
+
     def _reconcile(self, reconciler: Reconciler[Any], key: Key) -> bool:
         """One plan, carried out on paper; whether it changed anything."""
         view = self._view(reconciler, key)
@@ -138,12 +148,7 @@ class DryRun:
         if observed is None:
             return False
         plan = reconciler.plan(observed)
-        prospect = self._prospects.get((reconciler.name, key))
-        if prospect is None:
-            trouble = (
-                trouble_of(self.in_memory.view().get(reconciler.kind, key)) if reconciler.kind == MACHINE else None
-            )
-            prospect = self._prospects[reconciler.name, key] = Prospect(reconciler.kind, key, trouble=trouble)
+        prospect = self._prospect(reconciler, key)
         if isinstance(reconciler, AssumedControlPlanes):
             prospect.course = reconciler.courses.get(key)
         prospect.outcome = plan.outcome

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from controllers.kernel.actions import ApiAction, Create, CreateFromTemplate, Delete, Event, Evict, Patch, Scale
 from controllers.kernel.conditions import format_time
-from controllers.kernel.refs import Key, Kind, Obj, key_of, uid_of
+from controllers.kernel.refs import Key, Kind, Obj, Ref, key_of, uid_of
 from nodewright.apiserver.patch.merge import merged
 from nodewright.cli.cluster.snapshot import now_view, objects_of
 from nodewright.runtime.cache.cache import Cache, CacheView
@@ -52,25 +52,25 @@ class InMemoryCluster:
 
     def perform(self, action: ApiAction) -> None:
         """Do what a server would do."""
-        view = self.view()
         match action:
             case Create():
-                if view.get(action.kind, key_of(action.body)) is None:
+                if self.view().get(action.kind, key_of(action.body)) is None:
                     self._create(action.kind, action.body)
             case Patch():
-                live = view.get(action.target.kind, action.target.key)
-                if live is not None:
-                    self._put(action.target.kind, live, merged(live, action.patch))
+                self._merge(action.target, action.patch)
             case Scale():
-                live = view.get(action.target.kind, action.target.key)
-                if live is not None:
-                    self._put(action.target.kind, live, merged(live, {"spec": {"replicas": action.replicas}}))
+                self._merge(action.target, {"spec": {"replicas": action.replicas}})
             case Delete():
                 self._delete(action.target.kind, action.target.key)
             case Evict() | Event() | CreateFromTemplate():
                 return  # no reconciler of those that are foreseen reads what comes of them
             case _:
                 assert_never(action)
+
+    def _merge(self, target: Ref, patch: Mapping[str, Any]) -> None:
+        live = self.view().get(target.kind, target.key)
+        if live is not None:
+            self._put(target.kind, live, merged(live, patch))
 
     def _create(self, kind: Kind, body: Mapping[str, Any]) -> None:
         number = next(self._numbers)

@@ -16,18 +16,23 @@ DETACHED = "NODEWRIGHT_DETACHED"
 """In the environment of the process that `nodewright up --detach` starts in the background."""
 
 
+def _lock_file(folder: Path) -> int:
+    """Open it, and make the folder if need be. Raises CliError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CliError(f"{folder}: {error.strerror}", "Choose another folder with --data-dir") from error
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold the folder (made with mode 0700) for this process. Raises CliError if another one holds it.
 
     The kernel lets the lock go with the process, however it ends: a SIGKILL leaves nothing to clean up.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise CliError(f"{folder}: {error.strerror}", "Choose another folder with --data-dir") from error
+    descriptor = _lock_file(folder)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

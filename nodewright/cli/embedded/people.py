@@ -31,11 +31,16 @@ def people(folder: Path) -> tuple[Person, ...]:
         raise CliError(f"{folder}: {error.strerror}") from error
 
 
-def add(folder: Path, name: str, role: Role, kubeconfig: Path, lifetime: timedelta = FOR_EVER) -> None:
-    """The kubeconfig is written first: a token that nobody knows must not be left. Raises CliError."""
+def _port_of(folder: Path) -> int:
     port = remembered_port(folder)
     if not port or not (folder / "ca.crt").exists():
         raise CliError(f"{folder} holds no control plane that was ever started", "Start it once: `nodewright up`")
+    return port
+
+
+def add(folder: Path, name: str, role: Role, kubeconfig: Path, lifetime: timedelta = FOR_EVER) -> None:
+    """The kubeconfig is written first: a token that nobody knows must not be left. Raises CliError."""
+    port = _port_of(folder)
     if kubeconfig.exists() or kubeconfig.is_symlink():
         raise CliError(f"{kubeconfig} exists: it would be overwritten", "Choose another --kubeconfig")
     try:

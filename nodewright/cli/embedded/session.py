@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from controllers.kernel.node_policy import NodePolicy
     from controllers.provisioningrequest.options import ProvisioningOptions
     from nodewright.runtime.election.lease_options import LeaseOptions
-    from nodewright.runtime.settings.options import Reconcilers
+    from nodewright.runtime.settings.options import Reconcilers, RunOptions
 
 START_SECONDS = 60.0
 GRACE_SECONDS = 5.0
@@ -83,11 +83,7 @@ class Session:
     def kubeconfig(self) -> Path:
         return self.plane.kubeconfig_path
 
-    async def control(self, ready: asyncio.Event) -> None:
-        """All controllers and the simulated kubelets, until ``stop``."""
-        # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
-        from nodewright.runtime.election.leadership import LeadershipLostError  # noqa: PLC0415
-        from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
+    def _options(self, ready: asyncio.Event) -> RunOptions:
         from nodewright.runtime.settings.options import RunOptions  # noqa: PLC0415
 
         def stand_by(why: str) -> None:
@@ -96,13 +92,21 @@ class Session:
             ready.set()
 
         reconcilers = _reconcilers_of(self._desired)
-        options = RunOptions(
+        return RunOptions(
             reconcilers=reconcilers,
             workloads=self._desired.trust.workloads(),
             grace=GRACE_SECONDS,
             bind_pods=self._desired.bind_pods,
             leader_election=_lease(self._desired, reconcilers, stand_by),
         )
+
+    async def control(self, ready: asyncio.Event) -> None:
+        """All controllers and the simulated kubelets, until ``stop``."""
+        # Imported now, not before: a control plane alone is ready twice as soon without all that controllers need.
+        from nodewright.runtime.election.leadership import LeadershipLostError  # noqa: PLC0415
+        from nodewright.runtime.manager import run_controllers  # noqa: PLC0415
+
+        options = self._options(ready)
         while not self.stop.is_set():
             try:
                 await run_controllers(self.connection, options, stop=self.stop, ready=ready)

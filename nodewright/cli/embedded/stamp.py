@@ -27,8 +27,7 @@ def check_in(folder: Path) -> None:
     stamp = folder / STAMP
     found = _read(stamp)
     if found is not None and (found[0] > FORMAT or is_newer(found[1], __version__)):
-        text = f"{folder} was used by Nodewright {found[1]}, and this is {__version__}"
-        raise CliError(text, "Use that version, or restore a backup of this one into another folder")
+        raise _of_a_later_version(folder, found[1])
     if found is not None and found[0] == FORMAT and not is_newer(__version__, found[1]):
         return
     try:
@@ -40,6 +39,11 @@ def check_in(folder: Path) -> None:
             return  # nothing is there that could be lost; what needs the space says so
         text = f"{folder}: no copy for the earlier version can be kept: {error.strerror or error}"
         raise CliError(text, "Make room on the disk") from error
+
+
+def _of_a_later_version(folder: Path, version: str) -> CliError:
+    text = f"{folder} was used by Nodewright {version}, and this is {__version__}"
+    return CliError(text, "Use that version, or restore a backup of this one into another folder")
 
 
 def _keep_copy(folder: Path, kept: Path) -> None:

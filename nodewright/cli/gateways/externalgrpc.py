@@ -23,6 +23,7 @@ from providers.base.extras import install_command
 if TYPE_CHECKING:
     from controllers.autoscaler.prices import PriceTable
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions
+    from nodewright.gateways.externalgrpc.server import ServerOptions
     from nodewright.gateways.externalgrpc.tls import ServerTls
     from nodewright.runtime.kube.connection import Connection
 
@@ -248,26 +249,31 @@ async def _run(connection: Connection, options: GatewayOptions, how: _How) -> No
         await gateway.run(stop, ready)
 
 
+def _server_options(how: _How, tls: ServerTls | None) -> ServerOptions:
+    from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415
+
+    return ServerOptions(
+        host=how.address.listen,
+        port=how.address.port,
+        tls=tls,
+        reflection=how.serve.reflection,
+        deadline=how.serve.deadline,
+        at_once=how.serve.max_concurrent_calls,
+    )
+
+
 def _options(how: _How) -> GatewayOptions:
     """Raises CliError."""
     tls = _credentials(how.tls)
     from controllers.scaling.discovery import Filter  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
-    from nodewright.gateways.externalgrpc.server import ServerOptions  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415
 
     return GatewayOptions(
         only=Filter(how.serve.namespace, how.serve.cluster),
         reads=ReadOptions(how.serve.gpu_label, how.serve.node_group_options, _prices(how.serve.price_table)),
-        server=ServerOptions(
-            host=how.address.listen,
-            port=how.address.port,
-            tls=tls,
-            reflection=how.serve.reflection,
-            deadline=how.serve.deadline,
-            at_once=how.serve.max_concurrent_calls,
-        ),
+        server=_server_options(how, tls),
         providers=Registry.installed() if how.serve.provider_shapes else None,
     )
 

@@ -47,6 +47,17 @@ async def find(client: KubeClient, kind: Kind, key: Key) -> dict[str, Any] | Non
         raise
 
 
+def _refusal(kind: Kind, title: str, error: ApiError) -> CliError | None:
+    """What a person can do about it; None if nobody knows."""
+    if error.conflict:
+        hint = "Take them over with --force if that is meant"
+        return CliError(f"{title}: others own some fields: {error.message}", hint)
+    if error.not_found:
+        hint = f"The API server does not serve {kind.plural} of {kind.api_version}, or its namespace is gone"
+        return CliError(f"{title} can't be applied: {error.message}", hint)
+    return None
+
+
 async def _apply(client: KubeClient, obj: dict[str, Any], how: How) -> None:
     kind, key = kind_of(obj), key_of(obj)
     title = f"{kind.name} {key}"
@@ -54,18 +65,14 @@ async def _apply(client: KubeClient, obj: dict[str, Any], how: How) -> None:
     try:
         after = await client.apply(kind, key, obj, force=how.force, dry_run=how.dry_run)
     except ApiError as error:
-        if error.conflict:
-            hint = "Take them over with --force if that is meant"
-            raise CliError(f"{title}: others own some fields: {error.message}", hint) from error
         if error.not_found and kind in POLICIES:
             say(f"{title} left out: the API server has no such policies (they came with Kubernetes 1.30)")
             return
         if how.dry_run and error.not_found and key.namespace and before is None:
             say(f"{title} would be created with its namespace (dry run)")
             return
-        if error.not_found:
-            hint = f"The API server does not serve {kind.plural} of {kind.api_version}, or its namespace is gone"
-            raise CliError(f"{title} can't be applied: {error.message}", hint) from error
+        if (refusal := _refusal(kind, title, error)) is not None:
+            raise refusal from error
         raise
     say(f"{title} {_what_happened(before, after)}{' (dry run)' if how.dry_run else ''}")
 

@@ -110,10 +110,13 @@ async def _until_gone(client: KubeClient, kind: Kind, keys: list[Key], seconds: 
                 if waiting:
                     await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
-        key = waiting[0]
-        where = f" -n {key.namespace}" if key.namespace else ""
-        hint = f"See `kubectl get {kind.plural} {key.name}{where} -o yaml`, and run this again"
-        raise CliError(f"{kind.name} {key} is still there after {seconds:.0f} s{_why(left)}", hint) from error
+        still_there = f"is still there after {seconds:.0f} s{_why(left)}"
+        raise CliError(f"{kind.name} {waiting[0]} {still_there}", _hint(kind, waiting[0])) from error
+
+
+def _hint(kind: Kind, key: Key) -> str:
+    where = f" -n {key.namespace}" if key.namespace else ""
+    return f"See `kubectl get {kind.plural} {key.name}{where} -o yaml`, and run this again"
 
 
 async def _nudge(client: KubeClient, crd: dict[str, Any], number: int) -> None:

@@ -35,6 +35,10 @@ class Rewritten:
     remarks: tuple[Finding, ...] = ()
 
 
+def _finding(file: str, broken: Broken) -> Finding:
+    return Finding(file, broken.position, broken.message, path=write_path(broken.path))
+
+
 def rewrite(file: str, text: str, to: Field) -> Rewritten:
     """``text`` with the configuration of every object of our group in the field ``to``."""
     written: list[str] = []
@@ -43,9 +47,7 @@ def rewrite(file: str, text: str, to: Field) -> Rewritten:
     remarks: list[Finding] = []
     for chunk in chunks(text):
         parts = list(read_one(chunk.text, chunk.line))
-        faults += [
-            Finding(file, p.position, p.message, path=write_path(p.path)) for p in parts if isinstance(p, Broken)
-        ]
+        faults += [_finding(file, part) for part in parts if isinstance(part, Broken)]
         document = parts[0] if len(parts) == 1 else None
         if not isinstance(document, Document):
             written.append(chunk.mark + chunk.text)

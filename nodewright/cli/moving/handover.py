@@ -60,25 +60,23 @@ class Hosts:
     async def hindrances(self, items: Iterable[Item]) -> list[str]:
         """Machines whose hosts can't be handed over, with the reason."""
         every = list(items)
-        found = []
         listed: dict[ScopeKey, set[str]] = {}
-        for item in every:
-            if item.kind != MACHINE:
-                continue
-            try:
-                config = config_of(item.obj, every)
-                provider, scope = self._provider(config, key_of(item.obj).namespace)
-                if not isinstance(provider, RebindsHosts):
-                    found.append(f"{item.title}: provider {scope.provider} can't hand hosts over")
-                    continue
-                if scope not in listed:
-                    listed[scope] = {host.machine_uid for host in await provider.list()}
-            except (ProviderError, ProviderConfigError, LookupError) as error:
-                found.append(f"{item.title}: {error}")
-                continue
-            if uid_of(item.obj) not in listed[scope]:
-                found.append(f"{item.title}: its provider shows no host of it")
-        return found
+        machines = [item for item in every if item.kind == MACHINE]
+        reasons = [(item, await self._hindrance(item.obj, every, listed)) for item in machines]
+        return [f"{item.title}: {reason}" for item, reason in reasons if reason]
+
+    async def _hindrance(self, machine: Obj, every: list[Item], listed: dict[ScopeKey, set[str]]) -> str:
+        """Why its host can't be handed over, "" if it can. ``listed``: UIDs of the Machines of the hosts of a scope."""
+        try:
+            config = config_of(machine, every)
+            provider, scope = self._provider(config, key_of(machine).namespace)
+            if not isinstance(provider, RebindsHosts):
+                return f"provider {scope.provider} can't hand hosts over"
+            if scope not in listed:
+                listed[scope] = {host.machine_uid for host in await provider.list()}
+        except (ProviderError, ProviderConfigError, LookupError) as error:
+            return str(error)
+        return "" if uid_of(machine) in listed[scope] else "its provider shows no host of it"
 
     async def hand_over(self, transfers: Iterable[Transfer]) -> int:
         """How many hosts were found. Raises CliError where a provider refuses or does not answer."""

@@ -199,17 +199,21 @@ class Move:
             body = body_of(item.obj, uids)
             mark = {MOVING_ANNOTATION: f"{journal.id}/{old}"}
             body["metadata"]["annotations"] = {**(body["metadata"].get("annotations") or {}), **mark}
-            try:
-                made = await self._target.client.create(item.kind, body)
-            except ApiError as error:
-                if not error.already_exists:
-                    raise
-                made = await self._target.client.get(item.kind, key_of(item.obj))
-                if not item.shared or not _says_the_same(item.obj, made):
-                    raise CliError(f"{item.title} is at the target too", "Remove it there, or use --abort") from error
-            uids[old] = uid_of(made)
+            uids[old] = uid_of(await self._made(item, body))
         self._say(f"{len(items)} objects are at the target, paused")
         return uids
+
+    async def _made(self, item: Item, body: dict[str, Any]) -> Mapping[str, Any]:
+        """Make it at the target, unless it is one that several share and is there already. Raises CliError."""
+        try:
+            return await self._target.client.create(item.kind, body)
+        except ApiError as error:
+            if not error.already_exists:
+                raise
+            there = await self._target.client.get(item.kind, key_of(item.obj))
+            if not item.shared or not _says_the_same(item.obj, there):
+                raise CliError(f"{item.title} is at the target too", "Remove it there, or use --abort") from error
+            return there
 
     async def _synchronise(self, items: list[Item], uids: Mapping[str, str]) -> list[str]:
         """Write what differs, and answer what differs all the same."""

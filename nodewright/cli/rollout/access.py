@@ -55,23 +55,29 @@ class Deployment:
         ``guarded``: only the version that was read may be patched; it is read and decided again when it has changed
         meanwhile (its controller writes its status all the time). Raises CliError if it changes for ever.
         """
-        from controllers.kernel.refs import MACHINE_DEPLOYMENT, ref_of, resource_version_of  # noqa: PLC0415
-        from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
+        from controllers.kernel.refs import resource_version_of  # noqa: PLC0415
 
         for _ in range(_ATTEMPTS):
             body = await self.read()
             patch = await decide(body)
             if not patch:
                 return False
-            version = resource_version_of(body) if guarded else ""
-            try:
-                await self.client.merge_patch(ref_of(MACHINE_DEPLOYMENT, body), patch, resource_version=version)
-            except ApiError as error:
-                if not error.conflict:
-                    raise
-            else:
+            if await self._patched(body, patch, resource_version_of(body) if guarded else ""):
                 return True
         raise CliError(f'{KIND} "{self.name}" changes all the time', "Try again")
+
+    async def _patched(self, body: Obj, patch: Mapping[str, Any], version: str) -> bool:
+        """False if it is of another version by now."""
+        from controllers.kernel.refs import MACHINE_DEPLOYMENT, ref_of  # noqa: PLC0415
+        from nodewright.runtime.kube.errors import ApiError  # noqa: PLC0415
+
+        try:
+            await self.client.merge_patch(ref_of(MACHINE_DEPLOYMENT, body), patch, resource_version=version)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+            return False
+        return True
 
 
 @asynccontextmanager

@@ -28,14 +28,19 @@ class Following:
     output: Output = Output.TEXT
 
 
+def _must_run(revision: int, body: Obj) -> None:
+    """``revision`` 0: any."""
+    running = revision_of(body)
+    if revision and running != revision:
+        raise CliError(f"revision {revision} is not the running one, which is {running}")
+
+
 async def follow(found: Deployment, following: Following) -> None:
     """Raises CliError when it failed. A step is printed once; the object is read again every POLL_SECONDS."""
     printed: Any = None
     while True:
         body = await found.read()
-        running = revision_of(body)
-        if following.revision and running != following.revision:
-            raise CliError(f"revision {following.revision} is not the running one, which is {running}")
+        _must_run(following.revision, body)
         rollout = rollout_status(body)
         done = rollout.state == "done" and not (following.gone and rollout.going)
         value = as_value(body, rollout, done=done)

@@ -61,27 +61,25 @@ def _failure(progressing: Mapping[str, Any]) -> str:
     return f"{reported}: {progressing.get('message') or ''}".rstrip(": ")
 
 
+def _on_its_way(title: str, text: str) -> RolloutStatus:
+    return RolloutStatus("on its way", f"Waiting for {title} rollout to finish: {text}")
+
+
 def _counted(title: str, body: Obj, wanted: int) -> RolloutStatus:
     status = body.get("status") or {}
     total, updated, available = (
         int(status.get(key) or 0) for key in ("replicas", "updatedReplicas", "availableReplicas")
     )
     kept = min(_partition(body["spec"], wanted), max(total - updated, 0))
-    waiting = f"Waiting for {title} rollout to finish: "
     if updated < wanted - kept:
-        why = _why(body)
-        text = f"{updated} out of {wanted - kept} new replicas have been updated{why}..."
-        return RolloutStatus("on its way", waiting + text)
+        return _on_its_way(title, f"{updated} out of {wanted - kept} new replicas have been updated{_why(body)}...")
     if total - kept > updated or total > wanted:
         left = total - kept - min(updated, wanted)
-        text = f"{waiting}{left} old replicas are pending termination{_protected(body)}..."
-        return RolloutStatus("on its way", text)
+        return _on_its_way(title, f"{left} old replicas are pending termination{_protected(body)}...")
     if available < wanted:
-        return RolloutStatus(
-            "on its way", f"{waiting}{available} of {wanted} updated replicas are available{_why(body)}..."
-        )
+        return _on_its_way(title, f"{available} of {wanted} updated replicas are available{_why(body)}...")
     if not _settled(status):
-        return RolloutStatus("on its way", f"{waiting}the last Machines are being updated{_why(body)}...")
+        return _on_its_way(title, f"the last Machines are being updated{_why(body)}...")
     if kept:
         return RolloutStatus(
             "done", f"partitioned roll out of {title} complete: {updated} new replicas, {kept} stay old"

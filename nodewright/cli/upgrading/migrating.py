@@ -51,21 +51,24 @@ async def _with_storage(client: KubeClient, definition: Definition) -> Mapping[s
     live = await _current(client, definition.name)
     if _storage_of(live) == definition.storage:
         return live
+    return await client.apply(CRDS, Key("", definition.name), _stored_in(live, definition), force=True)
+
+
+def _stored_in(live: Mapping[str, Any], definition: Definition) -> dict[str, Any]:
+    """The definition as it is there, but with the storage version of ``definition``."""
     versions = [
         {**each, "storage": each.get("name") == definition.storage} for each in objects(live["spec"].get("versions"))
     ]
-    meta, key = live["metadata"], Key("", definition.name)
-    body = {
+    return {
         "apiVersion": CRDS.api_version,
         "kind": CRDS.name,
         "metadata": {
             "name": definition.name,
-            "resourceVersion": meta["resourceVersion"],
+            "resourceVersion": live["metadata"]["resourceVersion"],
             "annotations": {name: value for name, value in annotations_of(live).items() if name == APPROVED_ANNOTATION},
         },
         "spec": {**live["spec"], "versions": versions},
     }
-    return await client.apply(CRDS, key, body, force=True)
 
 
 async def _touch_all(client: KubeClient, kind: Kind) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from controllers.autoscaler.cluster_state import GroupState
     from controllers.autoscaler.decision import Decision
     from controllers.autoscaler.observe import Observed
     from controllers.autoscaler.refusing import Answer
@@ -50,6 +51,16 @@ async def matrix(source: Source) -> dict[str, Any]:
     return {"running": _tree(running.description), **found}
 
 
+def _group(state: GroupState, grows: int) -> dict[str, Any]:
+    return {
+        "id": state.id,
+        "replicas": state.group.replicas,
+        "min": state.group.bounds.min_size,
+        "max": state.group.bounds.max_size,
+        "grows": grows,
+    }
+
+
 def as_value(observed: Observed) -> dict[str, Any]:
     """``rows``: of pods that are alike, with a cell for each group; ``groups``: sizes, bounds and what changes."""
     from controllers.autoscaler.plan import decide, why_not  # noqa: PLC0415
@@ -59,16 +70,7 @@ def as_value(observed: Observed) -> dict[str, Any]:
     added = decision.scale_up.added
     return {
         "paused": (why_not(observed) or decision.frozen or "")[:_LONGEST],
-        "groups": [
-            {
-                "id": state.id,
-                "replicas": state.group.replicas,
-                "min": state.group.bounds.min_size,
-                "max": state.group.bounds.max_size,
-                "grows": added.get(state.id, 0),
-            }
-            for state in groups
-        ],
+        "groups": [_group(state, added.get(state.id, 0)) for state in groups],
         "rows": list(_rows(observed, decision, [state.id for state in groups]))[:MOST_ROWS],
         "staying": _staying(decision),
         "cooldown": decision.scale_down.cooldown[:_LONGEST],
