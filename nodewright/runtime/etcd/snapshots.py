@@ -32,7 +32,7 @@ from nodewright.runtime.kube.servers import ServerPolicy
 _log = structlog.get_logger("nodewright.etcd")
 
 AT_ONCE = 2
-"""Snapshots under way at once: each keeps some 20 MiB."""
+"""Snapshots under way at once: each takes some 50 MiB, however large the database is."""
 LIMIT = 3600.0
 """Seconds for one."""
 RETRY = timedelta(seconds=60)
