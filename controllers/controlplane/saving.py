@@ -38,7 +38,9 @@ def target_of(observed: Observed) -> SnapshotTarget | None:
     asked = observed.spec.etcd.snapshot.s3
     if not asked.secret_name:
         return None
-    return SnapshotTarget(Key(key_of(observed.body).namespace, asked.secret_name), tuple(asked.recipients or ()))
+    listed = asked.recipients if isinstance(asked.recipients, list) else []
+    secret = Key(key_of(observed.body).namespace, asked.secret_name)
+    return SnapshotTarget(secret, tuple(map(str, listed)), asked.plain)
 
 
 def is_risky(step: Step, state: State) -> bool:

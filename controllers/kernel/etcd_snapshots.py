@@ -11,11 +11,12 @@ from controllers.kernel.refs import Key
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTarget:
-    """``secret``: names the bucket and holds its credentials. ``recipients``: public keys of age; () means in plain,
-    which somebody has asked for."""
+    """``secret``: names the bucket and holds its credentials. ``recipients``: public keys of age. ``plain``: somebody
+    has asked that it is not encrypted; without either it is not saved."""
 
     secret: Key
     recipients: tuple[str, ...] = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from nodewright.runtime.kube.servers import ServerPolicy
 _log = structlog.get_logger("nodewright.etcd")
 
 AT_ONCE = 2
-"""Snapshots under way at once: each keeps some 20 MiB."""
+"""Snapshots under way at once: each takes some 50 MiB, however large the database is."""
 LIMIT = 3600.0
 """Seconds for one."""
 RETRY = timedelta(seconds=60)
@@ -43,7 +43,7 @@ OpenGateway = Callable[[Key], "AbstractAsyncContextManager[Gateway]"]
 
 
 class NotSaved(Exception):
-    """Why there is no snapshot: the Secret of the bucket."""
+    """Why there is no snapshot: what was asked for, or the Secret of the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,8 @@ class EtcdSnapshots:
 
     async def _take(self, action: TakeEtcdSnapshot) -> SnapshotTaken:
         means, target = self._means, action.target
+        if bool(target.recipients) is target.plain:
+            raise NotSaved("spec.etcd.snapshot.s3: name recipients, or set plain to true, not both")
         bucket = bucket_of(await self._data(target.secret), str(target.secret), means.servers)
         recipients = recipients_of(target.recipients)
         async with means.gateway(action.cluster) as gateway:

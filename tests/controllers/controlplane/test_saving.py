@@ -199,6 +199,14 @@ def test_what_heals_waits_for_no_snapshot() -> None:
     assert len([action for action in changes(plan) if isinstance(action, Delete)]) == 1
 
 
+@pytest.mark.parametrize("listed", [None, [], "age1", {"a": 1}, 7], ids=str)
+def test_what_names_no_keys_never_means_in_plain(listed: Any) -> None:
+    s3 = {"secretName": "backups", "recipients": listed}
+    control_plane = ControlPlaneBuilder(etcd={"snapshot": {"s3": s3}}, rollout={"maxSurge": 1})
+    [action] = asked(planned(control_plane, of_before(control_plane)))
+    assert (action.target.recipients, action.target.plain) == ((), False)
+
+
 def test_no_snapshot_is_taken_where_none_is_asked_for_or_nothing_is_to_be_done() -> None:
     for spec in ({"snapshot": {"path": "/var/backups"}}, {"snapshot": {"s3": {"plain": True}}}):
         control_plane = ControlPlaneBuilder(etcd=spec, rollout={"maxSurge": 1})

@@ -55,7 +55,9 @@ async def bucket_secret(town: Town, url: str) -> None:
 
 
 def ordered(hosts: tuple[tuple[str, str], ...], *recipients: str) -> TakeEtcdSnapshot:
-    return TakeEtcdSnapshot(CLUSTER, hosts, SnapshotTarget(BACKUPS, recipients), "step-1", "v1.36.3", "a test")
+    return TakeEtcdSnapshot(
+        CLUSTER, hosts, SnapshotTarget(BACKUPS, recipients, plain=not recipients), "step-1", "v1.36.3", "a test"
+    )
 
 
 def ended(directory: EtcdDirectory) -> Callable[[], bool]:
@@ -142,6 +144,8 @@ async def test_why_there_is_no_snapshot_names_what_is_missing(town: Town, s3: Fa
         order = ordered(())
         assert await why(order) == "Secret default/backups: there is none"
         await bucket_secret(town, s3.url)
+        unsaid = replace(order, target=SnapshotTarget(BACKUPS))
+        assert "name recipients, or set plain to true" in await why(unsaid)
         wrong = replace(order, target=SnapshotTarget(BACKUPS, ("age1nonsense",)))
         assert "age1nonsense" in await why(wrong)
         assert "Secret default/prod-etcd" in await why(order)
