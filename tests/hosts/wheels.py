@@ -1,0 +1,33 @@
+"""The wheel of this working tree, and those it needs, in the versions of the lock: what `pip install` finds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.pages import ROOT
+
+_PINNED = re.compile(r"^[\w.-]+==[^\s\\]+", re.MULTILINE)
+SECONDS = 600
+
+
+def wheelhouse(folder: Path) -> Path:
+    """``folder`` with our wheel and all of its extra `ssh`; the registry is asked for what is in the lock alone."""
+    folder.mkdir(parents=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT, check=True, capture_output=True, timeout=SECONDS,
+    )  # fmt: skip
+    [wheel] = folder.glob("*.whl")
+    pinned = folder / "pinned.txt"
+    pinned.write_text("\n".join(_PINNED.findall((ROOT / "requirements-runtime.lock").read_text())) + "\n")
+    download = ["download", "--quiet", "--only-binary=:all:", "--dest", str(folder), "--constraint", str(pinned)]
+    tool = folder / "tool"
+    subprocess.run([sys.executable, "-m", "venv", str(tool)], check=True, timeout=SECONDS)
+    done = subprocess.run(
+        [tool / "bin" / "pip", *download, f"{wheel}[ssh]"], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
