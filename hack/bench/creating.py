@@ -11,9 +11,7 @@ import re
 from hack.bench.figures import Figure
 from hack.bench.labtests import printed_by
 
-TEST = (
-    "tests/hosts/clusters/test_create_cluster_beside_a_script.py::test_one_command_takes_about_as_long_as_a_script"
-)
+TEST = "tests/hosts/clusters/test_create_cluster_beside_a_script.py::test_one_command_takes_about_as_long_as_a_script"
 GOAL = 1.1
 _FIGURES = re.compile(r"(?P<ours>[\d.]+) s, the script (?P<script>[\d.]+) s: create_cluster_ratio ")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.docs.pages import ROOT
 
-_PINNED = re.compile(r"^[\w.-]+==[^\s\\]+", re.MULTILINE)
+_PINNED = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
 SECONDS = 600
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,46 +12,33 @@ from pathlib import Path
 import pytest
 
 from hack import binaries
-from hack.hosts import images
 from hack.hosts.guests import Guest
-from hack.hosts.lab import Lab
-from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl
+from hack.release import version
 from tests.cli.processes import nodewright
+from tests.docs.pages import ROOT
+from tests.hosts.clusters.making import machines_of_people
 from tests.hosts.clusters.test_create_cluster_ssh import FRONT, Scene, generated, pools
-from tests.hosts.joining import VERSION, items, until
-from tests.hosts.sshpools import Pool
+from tests.hosts.joining import items, until
 
-IMAGE = os.environ.get("NODEWRIGHT_IMAGE_TAR", "")
-NAME = "lab.example/team/nodewright:0.1.0"
+REGISTRY = "lab.example/team"
+NAME = f"{REGISTRY}/nodewright:{version.released()}"
 SECONDS = 500
 RACKS = ("rack1", "rack2", "rack3")
-pytestmark = [
-    pytest.mark.hosts,
-    pytest.mark.slow,
-    pytest.mark.kubectl,
-    pytest.mark.skipif(
-        not IMAGE,
-        reason="NODEWRIGHT_IMAGE_TAR names no image: `python -m hack.release image --registry lab.example/team`",
-    ),
-]
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
+    """The hosts have the image of this working tree, since they reach no registry."""
     folder = tmp_path_factory.mktemp("inside")
-    lab = Lab.make(folder / "lab")
-    shutil.copy(images.ensure_control_plane(), lab.payload / "control-plane.tar")
-    shutil.copy(IMAGE, lab.payload / "nodewright.tar")
-    try:
-        pool = Pool(lab, tmp_path_factory.mktemp("keys"), [*FRONT, *RACKS])
-        with Mirror(folder / "mirror", lab.net.gateway) as mirror:
-            mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-            for guest in pool.guests.values():
-                _prepare(guest, pool.guests[FRONT[0]].address)
-            yield Scene(pool, mirror, folder)
-    finally:
-        lab.clean()
+    image = folder / "nodewright.tar"
+    command = [sys.executable, "-m", "hack.release", "image", "--registry", REGISTRY, "--out", str(image)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS)
+    with machines_of_people(folder, [*FRONT, *RACKS], payload=[image]) as (pool, mirror):
+        for guest in pool.guests.values():
+            _prepare(guest, pool.guests[FRONT[0]].address)
+        yield Scene(pool, mirror, folder)
 
 
 def _prepare(guest: Guest, endpoint: str) -> None:

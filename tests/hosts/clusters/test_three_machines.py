@@ -33,6 +33,7 @@ HOSTS = {"10.1.0.11": "rack1", "10.1.0.12": "rack2", "10.1.0.13": "rack3"}
 """Address on the page → host."""
 DOWNLOADS = "https://dl.k8s.io"
 NETWORK = "{apiVersion: v1, kind: ConfigMap, metadata: {name: network, namespace: kube-system}}\n"
+LEFT_OF_IT = "/etc/kubernetes/* /usr/bin/kubelet /usr/bin/kubeadm /var/lib/nodewright/ssh/claim"
 SECONDS = 1200
 
 
@@ -100,7 +101,7 @@ def newcomer(folder: Path, pool: Pool) -> Iterator[Newcomer]:
 
 def _with_hosts(text: str, pool: Pool) -> str:
     """Each pool's hosts with the addresses and keys of the lab's."""
-    documents = [document for document in yaml.safe_load_all(text)]
+    documents = list(yaml.safe_load_all(text))
     for document in documents:
         document["spec"]["hosts"] = [pool.entry(host["name"]) for host in document["spec"]["hosts"]]
     return yaml.safe_dump_all(documents)
@@ -145,7 +146,9 @@ def test_three_machines_become_a_cluster_that_grows_and_is_upgraded_and_are_free
         nodes = [text for command, text in said.items() if command.endswith("get nodes")]
         _check(nodes[-1])
         for guest in pool.guests.values():
-            left = guest.execute("ls -d /etc/kubernetes/* /usr/bin/kubelet /usr/bin/kubeadm /var/lib/nodewright/ssh/claim")
+            left = guest.execute(
+                "ls -d /etc/kubernetes/* /usr/bin/kubelet /usr/bin/kubeadm /var/lib/nodewright/ssh/claim"
+            )
             assert left.stdout == ""
 
 
