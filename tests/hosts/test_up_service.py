@@ -17,8 +17,8 @@ from hack import binaries
 from hack.hosts.guests import Guest
 from hack.hosts.lab import Lab, Record
 from tests.docs.pages import ROOT, blocks
+from tests.hosts.artefacts import wheelhouse
 from tests.hosts.joining import until
-from tests.hosts.wheels import wheelhouse
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 PAGE = ROOT / "docs" / "tasks" / "one-machine.md"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,15 +12,12 @@ import pytest
 from hack import binaries
 from hack.hosts.guests import Guest
 from hack.program import Kubectl
-from hack.release import version
 from tests.cli.processes import nodewright
-from tests.docs.pages import ROOT
+from tests.hosts.artefacts import IMAGE, image_archive
 from tests.hosts.clusters.making import machines_of_people
 from tests.hosts.clusters.test_create_cluster_ssh import FRONT, Scene, generated, pools
 from tests.hosts.joining import items, until
 
-REGISTRY = "lab.example/team"
-NAME = f"{REGISTRY}/nodewright:{version.released()}"
 SECONDS = 500
 RACKS = ("rack1", "rack2", "rack3")
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
@@ -32,10 +27,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
     """The hosts have the image of this working tree, since they reach no registry."""
     folder = tmp_path_factory.mktemp("inside")
-    image = folder / "nodewright.tar"
-    command = [sys.executable, "-m", "hack.release", "image", "--registry", REGISTRY, "--out", str(image)]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS)
-    with machines_of_people(folder, [*FRONT, *RACKS], payload=[image]) as (pool, mirror):
+    with machines_of_people(folder, [*FRONT, *RACKS], payload=[image_archive(folder)]) as (pool, mirror):
         for guest in pool.guests.values():
             _prepare(guest, pool.guests[FRONT[0]].address)
         yield Scene(pool, mirror, folder)
@@ -43,7 +35,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
 
 def _prepare(guest: Guest, endpoint: str) -> None:
     """What kube-proxy would do for the only Service."""
-    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {NAME}").returncode == 0)
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {IMAGE}").returncode == 0)
     for chain in ("PREROUTING", "OUTPUT"):
         rule = f"{chain} -d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
         done = guest.execute(f"iptables -t nat -A {rule}")
@@ -56,7 +48,7 @@ def test_a_cluster_of_real_hosts_moves_in_scales_itself_and_leaves_clean_hosts(s
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": every}))
     out, data = scene.folder / "prod.kubeconfig", str(scene.folder / "data")
     create = ["create", "cluster", "-f", str(file), "--data-dir", data, f"--kubeconfig-out={out}"]
-    inside = ["--image", NAME, "--with=ssh", "--with=bootstrap"]
+    inside = ["--image", IMAGE, "--with=ssh", "--with=bootstrap"]
     began = time.monotonic()
     made = nodewright(*create, *inside, "--timeout", str(SECONDS), timeout=SECONDS + 400)
     there = Kubectl(binaries.ensure("kubectl"), out, scene.folder / "cache")

@@ -22,10 +22,10 @@ from hack import binaries
 from hack.hosts import cluster, files
 from hack.hosts.mirror import Mirror, checksums
 from tests.docs.pages import ROOT, blocks
+from tests.hosts.artefacts import wheelhouse
 from tests.hosts.clusters.making import machines_of_people
 from tests.hosts.joining import BEFORE, VERSION, programs
 from tests.hosts.sshpools import Pool
-from tests.hosts.wheels import wheelhouse
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 PAGE = ROOT / "docs" / "tasks" / "three-machines.md"

@@ -1,4 +1,4 @@
-"""The wheel of this working tree, and those it needs, in the versions of the lock: what `pip install` finds."""
+"""What a release of this working tree would bring to hosts: the wheel with those it needs, and the image."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hack.release import version
 from tests.docs.pages import ROOT
 
+_REGISTRY = "lab.example/team"
+IMAGE = f"{_REGISTRY}/nodewright:{version.released()}"
+"""Its name; no registry has it, hosts import the archive."""
 _PINNED = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
 SECONDS = 600
 
@@ -31,3 +35,11 @@ def wheelhouse(folder: Path) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def image_archive(folder: Path) -> Path:
+    """The image by the name of ``IMAGE`` as an OCI archive, made without a daemon."""
+    archive = folder / "nodewright.tar"
+    command = [sys.executable, "-m", "hack.release", "image", "--registry", _REGISTRY, "--out", str(archive)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS)
+    return archive
