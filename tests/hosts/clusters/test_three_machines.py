@@ -96,7 +96,12 @@ def newcomer(folder: Path, pool: Pool) -> Iterator[Newcomer]:
     inherited = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "VIRTUAL_ENV")}
     with agent(folder, pool.key) as socket:
         own = {"HOME": str(home), "SSH_AUTH_SOCK": socket, "PATH": f"{home}:{os.environ['PATH']}"}
-        yield Newcomer(home, {**inherited, **own, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(house)})
+        person = Newcomer(home, {**inherited, **own, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(house)})
+        try:
+            yield person
+        finally:
+            if (home / "tool/bin/nodewright").exists():
+                person.types("nodewright down")
 
 
 def _with_hosts(text: str, pool: Pool) -> str:
