@@ -54,22 +54,23 @@ class MovedIn:
             await Move(_home(home), there, self._cluster, Registry.installed(), self._say).run()
 
     async def bring_back(self, home: KubeClient) -> None:
-        """Its controllers end once all is back: the budget of their pods would hold up the drain of the last worker.
-
-        Where all was back before, the cluster is on its way down, so it need not answer any more. Raises CliError.
-        """
+        """Nothing is asked of the cluster once all is back, since it is on its way down then. Raises CliError."""
         here = _home(home)
         cluster = await here.find(CLUSTER, self._cluster)
         if cluster is not None and MOVING_ANNOTATION not in annotations_of(cluster):
             await here.forget(self._cluster)
-        else:
-            async with AsyncExitStack() as stack:
-                there = await self._there(stack)
-                if not await self._is_taken_back(here, there):
-                    await Move(there, here, self._cluster, Registry.installed(), self._say).run()
-        await self._end_controllers()
+            return
+        async with AsyncExitStack() as stack:
+            there = await self._there(stack)
+            if await self._is_taken_back(here, there):
+                return
+            await Move(there, here, self._cluster, Registry.installed(), self._say).run()
 
-    async def _end_controllers(self) -> None:
+    async def end_controllers(self) -> None:
+        """Once all is back: the budget of their pods would hold up the drain of the last worker.
+
+        An API that does not answer is on its way down already. Raises CliError while they look after other Machines.
+        """
         try:
             async with client_of(await load_kubeconfig([self._file])) as client:
                 await stop_controllers(client)
