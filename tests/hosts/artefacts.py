@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hack.release import version
+from nodewright import __version__
 from tests.docs.pages import ROOT
 
 _REGISTRY = "lab.example/team"
-IMAGE = f"{_REGISTRY}/nodewright:{version.released()}"
+IMAGE = f"{_REGISTRY}/nodewright:{__version__}"
 """Its name; no registry has it, hosts import the archive."""
 _PINNED = re.compile(r"^[\w.-]+==[^\\\n]+", re.MULTILINE)
 SECONDS = 600

@@ -30,7 +30,7 @@ def box(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[
         guest = lab.guest(lab.start(Record("box", "box", 0, "2026-01-01T00:00:00+00:00", {}), {}))
         shutil.copytree(ROOT / "deploy" / "up", guest.root / "root" / "deploy" / "up")
         shutil.copy(Path(__file__).with_name("ctr_engine.py"), guest.root / "root")
-        guest.wait_booted()
+        guest.wait_booted(SECONDS)
         made = Box(guest)
         made.run("chmod 755 ctr_engine.py")
         until(lambda: IMAGE in made.run("ctr -n k8s.io images ls -q"), SECONDS)

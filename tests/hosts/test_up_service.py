@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 PAGE = ROOT / "docs" / "tasks" / "one-machine.md"
 UNIT = "nodewright-up"
 FOLDER = "/var/lib/nodewright/up"
-SECONDS = 90.0
+SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def box(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[
         shutil.copy(binaries.ensure("kubectl"), lab.payload / "kubectl")
         guest = lab.guest(lab.start(Record("box", "box", 0, "2026-01-01T00:00:00+00:00", {}), {}))
         shutil.copytree(ROOT / "deploy" / "up", guest.root / "root" / "deploy" / "up")
-        guest.wait_booted()
+        guest.wait_booted(SECONDS)
         made = Box(guest)
         made.run("cp /opt/payload/wheels/nodewright-*.whl .")
         yield made

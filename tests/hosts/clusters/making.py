@@ -23,6 +23,8 @@ from tests.hosts.joining import BEFORE, VERSION, programs
 from tests.hosts.sshpools import Pool
 
 NAME = "prod"
+IMPORT_SECONDS = 300.0
+"""For hosts that import images of a gigabyte, all at once."""
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def machines_of_people(
     for archive in payload:
         shutil.copy(archive, lab.payload)
     try:
-        pool = Pool(lab, folder, [*names])
+        pool = Pool(lab, folder, [*names], IMPORT_SECONDS)
         with Mirror(folder / "mirror", lab.net.gateway) as mirror:
             mirror.add(VERSION, programs())
             if older:

@@ -14,7 +14,7 @@ from hack.hosts.guests import Guest
 from hack.program import Kubectl
 from tests.cli.processes import nodewright
 from tests.hosts.artefacts import IMAGE, image_archive
-from tests.hosts.clusters.making import machines_of_people
+from tests.hosts.clusters.making import IMPORT_SECONDS, machines_of_people
 from tests.hosts.clusters.test_create_cluster_ssh import FRONT, Scene, generated, pools
 from tests.hosts.joining import items, until
 
@@ -35,7 +35,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
 
 def _prepare(guest: Guest, endpoint: str) -> None:
     """What kube-proxy would do for the only Service."""
-    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {IMAGE}").returncode == 0)
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {IMAGE}").returncode == 0, IMPORT_SECONDS)
     for chain in ("PREROUTING", "OUTPUT"):
         rule = f"{chain} -d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
         done = guest.execute(f"iptables -t nat -A {rule}")
@@ -57,7 +57,7 @@ def test_a_cluster_of_real_hosts_moves_in_scales_itself_and_leaves_clean_hosts(s
         f"\n1 control plane and 2 workers that look after themselves: {time.monotonic() - began:.0f} s\n{made.stdout}"
     )
     there("scale", "md/prod-workers", "--replicas=3")
-    until(lambda: len(items(there, "nodes")) == 4)
+    until(lambda: len(items(there, "nodes")) == 4, 180)
     there.wait("jsonpath={.status.readyReplicas}=3", "md/prod-workers", timeout=180)
 
     gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)
