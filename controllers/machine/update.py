@@ -104,7 +104,14 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
 
 
 def _replace(observed: Observed, host: Host, why: str) -> Decision:
-    """A host that runs is not given up for one that is known not to join."""
+    """A host that runs is not given up for one that is known not to join.
+
+    What keeps its own change waiting, such as the API server's version, is no need of another host: it says that.
+    """
+    not_yet = before_replacement(observed.bootstrapping)
+    refused = None if not_yet is None else not_yet.refused
+    if refused is not None and why == refused.message:
+        return _stays(observed, host, Cause(refused.reason, why))
     if forbidden_by := forbids_replacement(observed.machine):
         text = f"only another host would do ({why}), and {forbidden_by} forbids that"
         return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
@@ -114,14 +121,11 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
             "there: make another control-plane Machine, then delete this one"
         )
         return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
-    not_yet = before_replacement(observed.bootstrapping)
     if not_yet is None:
         return replacement.begin(observed, host, why)
-    if not_yet.refused is None:
+    if refused is None:
         return _updating(host, Wait(not_yet.after, not_yet.why))
-    refused = not_yet.refused
-    known = why == refused.message
-    text = why if known else f"only another host would do ({why}), and that could not join: {refused.message}"
+    text = f"only another host would do ({why}), and that could not join: {refused.message}"
     return _stays(observed, host, Cause(refused.reason, text))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,7 +39,12 @@ def wheelhouse(folder: Path) -> Path:
 
 
 def image_archive(folder: Path) -> Path:
-    """The image by the name of ``IMAGE`` as an OCI archive, made without a daemon."""
+    """The image by the name of ``IMAGE`` as an OCI archive, made without a daemon.
+
+    NODEWRIGHT_IMAGE_TAR names one that was made before: `python -m hack.release image --registry lab.example/team`.
+    """
+    if made := os.environ.get("NODEWRIGHT_IMAGE_TAR"):
+        return Path(made)
     archive = folder / "nodewright.tar"
     command = [sys.executable, "-m", "hack.release", "image", "--registry", _REGISTRY, "--out", str(archive)]
     subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS)
