@@ -48,6 +48,9 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
             return _in_progress(observed, request, host, (after, why))
         case Updated():
             return _updating(host, Wait(1.0, "the host was changed, the provider's list does not show it yet"))
+        case None if (waits := _waits_for_api_server(observed)) and not observed.reads.in_flight:
+            # The provider's answer would be kept for this spec, and would still count once the API server is newer.
+            return _stays(observed, host, waits)
         case None:
             return _ask(observed, request, host)
 
@@ -60,6 +63,12 @@ def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str =
         return _updating(host, Wait(1.0, "it is being found out how its host is to be changed"), how_far=how_far)
     ask = _update(observed, request, host, f"host {host.name} is not as its Machine asks")
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
+
+
+def _waits_for_api_server(observed: Observed) -> Cause | None:
+    """Its kubelet would be of a version that the API server does not go with."""
+    refused = observed.bootstrapping.refused if observed.bootstrapping is not None else None
+    return Cause(refused.reason, refused.message) if refused and refused.reason == Reason.VERSION_SKEW else None
 
 
 def _in_progress(observed: Observed, request: HostRequest, host: Host, progress: tuple[float, str]) -> Decision:
@@ -104,14 +113,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
 
 
 def _replace(observed: Observed, host: Host, why: str) -> Decision:
-    """A host that runs is not given up for one that is known not to join.
-
-    What keeps its own change waiting, such as the API server's version, is no need of another host: it says that.
-    """
-    not_yet = before_replacement(observed.bootstrapping)
-    refused = None if not_yet is None else not_yet.refused
-    if refused is not None and why == refused.message:
-        return _stays(observed, host, Cause(refused.reason, why))
+    """A host that runs is not given up for one that is known not to join."""
     if forbidden_by := forbids_replacement(observed.machine):
         text = f"only another host would do ({why}), and {forbidden_by} forbids that"
         return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
@@ -121,11 +123,14 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
             "there: make another control-plane Machine, then delete this one"
         )
         return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
+    not_yet = before_replacement(observed.bootstrapping)
     if not_yet is None:
         return replacement.begin(observed, host, why)
-    if refused is None:
+    if not_yet.refused is None:
         return _updating(host, Wait(not_yet.after, not_yet.why))
-    text = f"only another host would do ({why}), and that could not join: {refused.message}"
+    refused = not_yet.refused
+    known = why == refused.message
+    text = why if known else f"only another host would do ({why}), and that could not join: {refused.message}"
     return _stays(observed, host, Cause(refused.reason, text))
 
 
