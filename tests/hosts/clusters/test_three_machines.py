@@ -27,7 +27,7 @@ from tests.hosts.clusters.making import machines_of_people
 from tests.hosts.joining import BEFORE, VERSION, programs
 from tests.hosts.sshpools import Pool
 
-pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
+pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytest.mark.kubectl]
 PAGE = ROOT / "docs" / "tasks" / "three-machines.md"
 HOSTS = {"10.1.0.11": "rack1", "10.1.0.12": "rack2", "10.1.0.13": "rack3"}
 """Address on the page → host."""
