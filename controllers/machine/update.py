@@ -48,6 +48,9 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
             return _in_progress(observed, request, host, (after, why))
         case Updated():
             return _updating(host, Wait(1.0, "the host was changed, the provider's list does not show it yet"))
+        case None if (waits := _waits_for_api_server(observed)) and not observed.reads.in_flight:
+            # The provider's answer would be kept for this spec, and would still count once the API server is newer.
+            return _stays(observed, host, waits)
         case None:
             return _ask(observed, request, host)
 
@@ -60,6 +63,12 @@ def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str =
         return _updating(host, Wait(1.0, "it is being found out how its host is to be changed"), how_far=how_far)
     ask = _update(observed, request, host, f"host {host.name} is not as its Machine asks")
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
+
+
+def _waits_for_api_server(observed: Observed) -> Cause | None:
+    """Its kubelet would be of a version that the API server does not go with."""
+    refused = observed.bootstrapping.refused if observed.bootstrapping is not None else None
+    return Cause(refused.reason, refused.message) if refused and refused.reason == Reason.VERSION_SKEW else None
 
 
 def _in_progress(observed: Observed, request: HostRequest, host: Host, progress: tuple[float, str]) -> Decision:

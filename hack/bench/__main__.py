@@ -17,6 +17,7 @@ from hack.bench import (
     churn,
     cloudpool,
     controlplane,
+    creating,
     externalgrpc,
     hostile,
     joining,
@@ -60,6 +61,7 @@ CASES: dict[str, tuple[str, Callable[[], list[Figure]]]] = {
     "churn": ("What 10,000 Machines that are gone leave in memory, after the first 2500", churn.churn),
     "hostile": ("A busy namespace beside a hostile one, against the same alone", hostile.hostile),
     "controlplane": ("Three control planes of real hosts to the next minor version, in place", controlplane.upgrade),
+    "create": ("One command from YAML to a cluster of real hosts, beside a script", creating.create),
     "join": ("From a booted host to a Ready Node on a lab of real hosts", joining.joining),
     "ssh": ("Hosts over SSH: 50 Machines at once, looks over a pool of 1000", sshpools.pools),
     "sshreal": ("Fifty real hosts over SSH that join at once, kubelets included", sshhosts.joins),
@@ -71,6 +73,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "takeover": missing,
     "join": hosts.missing,
     "controlplane": hosts.missing,
+    "create": hosts.missing,
     "sshreal": hosts.missing,
 }
 """Case → why it can't run here, "" if it can."""

@@ -20,7 +20,7 @@ from hack.hosts.parts import LabError, run
 PACKAGES = (
     "ca-certificates", "cloud-init", "conntrack", "containerd", "containernetworking-plugins", "curl", "dbus",
     "ebtables", "ethtool", "iproute2", "iptables", "iputils-ping", "jq", "kmod", "mount", "netbase", "nftables",
-    "openssh-server", "procps", "python3-minimal", "runc", "socat", "sudo", "systemd", "systemd-sysv",
+    "openssh-server", "procps", "python3-venv", "runc", "socat", "sudo", "systemd", "systemd-sysv",
 )  # fmt: skip
 _NO_SERVICES = 'printf "#!/bin/sh\\nexit 101\\n" > "$1/usr/sbin/policy-rc.d"; chmod 755 "$1/usr/sbin/policy-rc.d"'
 

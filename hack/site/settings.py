@@ -16,8 +16,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "tasks/convert.md",
     ),
     "Clusters": (
-        "tasks/create-cluster.md", "tasks/make-a-cluster.md", "tasks/join.md", "tasks/control-planes.md",
-        "tasks/workload-clusters.md", "tasks/move.md", "tasks/cluster-certificates.md", "tasks/certificates.md",
+        "tasks/three-machines.md", "tasks/create-cluster.md", "tasks/make-a-cluster.md", "tasks/join.md",
+        "tasks/control-planes.md", "tasks/workload-clusters.md", "tasks/move.md", "tasks/cluster-certificates.md",
+        "tasks/certificates.md",
     ),
     "Scaling": (
         "tasks/autoscale.md", "autoscaler.md", "scheduling.md", "performance.md", "tasks/provisioning-request.md",

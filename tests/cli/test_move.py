@@ -240,3 +240,6 @@ def test_the_controllers_of_an_image_are_put_there_and_waited_for_before_it_move
         assert process.returncode == 0, printed + wrong
         assert pods["spec"]["template"]["spec"]["containers"][0]["image"] == image
         assert names_in(there, "machines") == ["cp-1"]
+        gone = nodewright("delete", "cluster", "prod", *data[:2], timeout=SECONDS)
+        assert gone.returncode == 0, gone.stdout + gone.stderr
+        assert there.kubectl.items("poddisruptionbudgets,deployments", "-A") == [], "they would hold up the last drain"

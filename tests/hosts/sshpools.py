@@ -16,9 +16,9 @@ POOL, SECRET = "racks", "racks-key"
 
 
 class Pool:
-    """``guests`` by name. ``remove`` ends all of them."""
+    """``guests`` by name. ``remove`` ends all of them. ``patience``: seconds for each to come up with its images."""
 
-    def __init__(self, lab: Lab, folder: Path, names: list[str]) -> None:
+    def __init__(self, lab: Lab, folder: Path, names: list[str], patience: float = 60.0) -> None:
         self.lab = lab
         self.key = folder / "id_ed25519"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
@@ -30,7 +30,7 @@ class Pool:
             (guest.root / "root/.ssh").mkdir(mode=0o700, exist_ok=True)
             (guest.root / "root/.ssh/authorized_keys").write_text(public)
         for guest in self.guests.values():
-            guest.wait_booted()
+            guest.wait_booted(patience)
             wait_for_sshd(guest)
 
     def objects(self) -> list[dict[str, Any]]:

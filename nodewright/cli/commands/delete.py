@@ -114,6 +114,8 @@ async def _work(running: Session, order: _Order, shown: Display, left: list[str]
         if moved.has_begun:
             left[:] = [f"Cluster {order.cluster.name}, whose objects are in itself"]
             await moved.bring_back(client)
+            if not order.unreachable:
+                await moved.end_controllers()
         removal = Removal(client, order.cluster, shown, order.timeout)
         try:
             await removal.run(unreachable=order.unreachable)

@@ -15,10 +15,12 @@ from api.names import MOVING_ANNOTATION
 from controllers.kernel.refs import CLUSTER, Key, annotations_of
 from nodewright.apiserver.app.private_files import private_folder, write_private
 from nodewright.cli.cluster.access import client_of
+from nodewright.cli.installation.removing import stop_controllers
 from nodewright.cli.moving.journal import Phase
 from nodewright.cli.moving.moving import Move
 from nodewright.cli.moving.sides import Side
 from nodewright.runtime.kube.client import KubeClient
+from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from providers.base.registry import Registry
 
@@ -63,6 +65,17 @@ class MovedIn:
             if await self._is_taken_back(here, there):
                 return
             await Move(there, here, self._cluster, Registry.installed(), self._say).run()
+
+    async def end_controllers(self) -> None:
+        """Once all is back: the budget of their pods would hold up the drain of the last worker.
+
+        An API that does not answer is on its way down already. Raises CliError while they look after other Machines.
+        """
+        try:
+            async with client_of(await load_kubeconfig([self._file])) as client:
+                await stop_controllers(client)
+        except (ApiError, NoAnswer) as error:
+            self._say(f"controllers in Cluster {self._cluster.name} can't be ended: {error}")
 
     async def _is_taken_back(self, here: Side, there: Side) -> bool:
         """Whether all is here because the way in was not ended; where that can't be undone, it is ended."""

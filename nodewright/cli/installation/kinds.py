@@ -9,6 +9,7 @@ from controllers.kernel.refs import Kind
 
 CRDS = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEPLOYMENTS = Kind("apps", "v1", "Deployment", "deployments")
+DISRUPTION_BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 POLICIES = (
@@ -26,7 +27,7 @@ KINDS = (
     Kind("", "v1", "ConfigMap", "configmaps"),
     Kind("", "v1", "Service", "services"),
     DEPLOYMENTS,
-    Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    DISRUPTION_BUDGETS,
     Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
     Kind(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
     *POLICIES,

@@ -12,7 +12,7 @@ from api import names
 from controllers.kernel.refs import MACHINE, Key, Kind, key_of, ref_of
 from nodewright.cli.exits import CliError
 from nodewright.cli.installation.applying import find
-from nodewright.cli.installation.kinds import CRDS, DEPLOYMENTS, KINDS
+from nodewright.cli.installation.kinds import CRDS, DEPLOYMENTS, DISRUPTION_BUDGETS, KINDS
 from nodewright.cli.installation.manifests import PART_OF
 from nodewright.cli.screen import say
 from nodewright.crds import load_crds
@@ -48,6 +48,17 @@ async def remove(client: KubeClient, how: Removal) -> None:
         await _delete_crds(client, how)
     elif not how.dry_run:
         say("the kinds and their objects stay; `nodewright uninstall --crds` removes them too")
+
+
+async def stop_controllers(client: KubeClient) -> None:
+    """Take their pods away from a cluster that is taken down itself, and the budget that would hold up its last drain.
+
+    Safe to repeat; all else of the installation goes with the cluster. Raises CliError while there are Machines.
+    """
+    await refuse_while_there_are_machines(client)
+    for kind in (DEPLOYMENTS, DISRUPTION_BUDGETS):
+        async for obj in _ours(client, kind):
+            await _delete(client, kind, obj, Removal(crds=False, dry_run=False, wait_seconds=0))
 
 
 async def refuse_while_there_are_machines(client: KubeClient) -> None:

@@ -28,8 +28,9 @@ from nodewright.runtime.kube.errors import ApiError, KubeError
 
 _log = structlog.get_logger("nodewright.bootstrap")
 
-HELD, RETRIED = 300.0, 15.0
-"""Seconds for which an answer counts, and after which one is asked for again that was none."""
+HELD, RETRIED = 60.0, 15.0
+"""Seconds for which an answer counts, and after which one is asked for again that was none. Workers whose control plane
+was upgraded wait for as long as that."""
 FORGET = 3600.0
 """Seconds after which a Cluster that nobody asks for is forgotten. It holds a CA, and tenants make and delete many."""
 CLUSTER_INFO = Key("kube-public", "cluster-info")

@@ -27,6 +27,7 @@ from controllers.kernel.bootstrapping import (
 )
 from controllers.kernel.conditions import find
 from controllers.kernel.host_report import Report
+from controllers.kernel.in_place import Revision
 from controllers.kernel.plan import Blocked, Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, Unreachable, Workload
@@ -373,6 +374,22 @@ def test_a_host_that_runs_is_not_given_up_for_one_that_could_not_join(
     said = up_to_date(plan)
     assert (said["status"], said["reason"]) == ("False", reason)
     assert text in said["message"]
+
+
+@pytest.mark.parametrize("policy", ["Prefer", "Require"])
+def test_a_kubelet_that_waits_for_its_api_server_goes_on_once_that_is_newer(policy: str) -> None:
+    """The provider was asked, its answer was kept, and workers that were upgraded right after the control plane stayed
+    as they were, with NeedsReplacement where the rollout requires in place.
+    """
+    body = a_machine(archives=MIRROR).provider_id(ID)
+    template = Revision({"spec": body.build()["spec"]}).digest
+    body = body.annotated(names.TEMPLATE_ANNOTATION, template).annotated(names.IN_PLACE_ANNOTATION, policy)
+    older = JoinTarget("https://10.0.0.1:6443", CA, "1.30.2")
+    waits = changed(body, None, ABSENT_DATA, RUNS_SCRIPTS, older)
+    assert up_to_date(waits)["reason"] == "VersionSkew"
+    assert not did(waits, UpdateHost)
+    (update,) = did(changed(body, None, ABSENT_DATA, RUNS_SCRIPTS), UpdateHost)
+    assert update.request.upgrade.script
 
 
 def test_nothing_is_given_up_before_it_is_known_where_another_host_would_join() -> None:

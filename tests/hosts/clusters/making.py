@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from hack import binaries
-from hack.hosts import cluster, files
+from hack.hosts import cluster, files, images
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror
 from hack.hosts.provider.provider import API_VERSION, KIND
 from hack.program import Kubectl
 from tests.hosts.joining import BEFORE, VERSION, programs
+from tests.hosts.sshpools import Pool
 
 NAME = "prod"
+IMPORT_SECONDS = 300.0
+"""For hosts that import images of a gigabyte, all at once."""
+
+
+@contextmanager
+def machines_of_people(
+    folder: Path, names: Sequence[str], *, older: bool = False, payload: Sequence[Path] = ()
+) -> Iterator[tuple[Pool, Mirror]]:
+    """Hosts of a lab of their own that can be logged in to, and a mirror with kubelet and kubeadm.
+
+    They have the images of a control plane, and those of archives in ``payload``; ``older``: of both versions.
+    """
+    lab = Lab.make(folder / "lab")
+    for number, tools in enumerate((binaries.PREVIOUS, binaries.TOOLS) if older else (binaries.TOOLS,)):
+        shutil.copy(images.ensure_control_plane(tools), lab.payload / f"control-plane-{number}.tar")
+    for archive in payload:
+        shutil.copy(archive, lab.payload)
+    try:
+        pool = Pool(lab, folder, [*names], IMPORT_SECONDS)
+        with Mirror(folder / "mirror", lab.net.gateway) as mirror:
+            mirror.add(VERSION, programs())
+            if older:
+                mirror.add(BEFORE, programs(older=True))
+            yield pool, mirror
+    finally:
+        lab.clean()
 
 
 def cluster_of_machines(mirror: Mirror, host: str, port: int, *, older: bool = False) -> dict[str, Any]:

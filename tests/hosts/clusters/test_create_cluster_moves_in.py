@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,51 +10,32 @@ from pathlib import Path
 import pytest
 
 from hack import binaries
-from hack.hosts import images
 from hack.hosts.guests import Guest
-from hack.hosts.lab import Lab
-from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl
 from tests.cli.processes import nodewright
+from tests.hosts.artefacts import IMAGE, image_archive
+from tests.hosts.clusters.making import IMPORT_SECONDS, machines_of_people
 from tests.hosts.clusters.test_create_cluster_ssh import FRONT, Scene, generated, pools
-from tests.hosts.joining import VERSION, items, until
-from tests.hosts.sshpools import Pool
+from tests.hosts.joining import items, until
 
-IMAGE = os.environ.get("NODEWRIGHT_IMAGE_TAR", "")
-NAME = "lab.example/team/nodewright:0.1.0"
 SECONDS = 500
 RACKS = ("rack1", "rack2", "rack3")
-pytestmark = [
-    pytest.mark.hosts,
-    pytest.mark.slow,
-    pytest.mark.kubectl,
-    pytest.mark.skipif(
-        not IMAGE,
-        reason="NODEWRIGHT_IMAGE_TAR names no image: `python -m hack.release image --registry lab.example/team`",
-    ),
-]
+pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
+    """The hosts have the image of this working tree, since they reach no registry."""
     folder = tmp_path_factory.mktemp("inside")
-    lab = Lab.make(folder / "lab")
-    shutil.copy(images.ensure_control_plane(), lab.payload / "control-plane.tar")
-    shutil.copy(IMAGE, lab.payload / "nodewright.tar")
-    try:
-        pool = Pool(lab, tmp_path_factory.mktemp("keys"), [*FRONT, *RACKS])
-        with Mirror(folder / "mirror", lab.net.gateway) as mirror:
-            mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-            for guest in pool.guests.values():
-                _prepare(guest, pool.guests[FRONT[0]].address)
-            yield Scene(pool, mirror, folder)
-    finally:
-        lab.clean()
+    with machines_of_people(folder, [*FRONT, *RACKS], payload=[image_archive(folder)]) as (pool, mirror):
+        for guest in pool.guests.values():
+            _prepare(guest, pool.guests[FRONT[0]].address)
+        yield Scene(pool, mirror, folder)
 
 
 def _prepare(guest: Guest, endpoint: str) -> None:
     """What kube-proxy would do for the only Service."""
-    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {NAME}").returncode == 0)
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {IMAGE}").returncode == 0, IMPORT_SECONDS)
     for chain in ("PREROUTING", "OUTPUT"):
         rule = f"{chain} -d 10.96.0.1 -p tcp --dport 443 -j DNAT --to-destination {endpoint}:6443"
         done = guest.execute(f"iptables -t nat -A {rule}")
@@ -69,7 +48,7 @@ def test_a_cluster_of_real_hosts_moves_in_scales_itself_and_leaves_clean_hosts(s
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": every}))
     out, data = scene.folder / "prod.kubeconfig", str(scene.folder / "data")
     create = ["create", "cluster", "-f", str(file), "--data-dir", data, f"--kubeconfig-out={out}"]
-    inside = ["--image", NAME, "--with=ssh", "--with=bootstrap"]
+    inside = ["--image", IMAGE, "--with=ssh", "--with=bootstrap"]
     began = time.monotonic()
     made = nodewright(*create, *inside, "--timeout", str(SECONDS), timeout=SECONDS + 400)
     there = Kubectl(binaries.ensure("kubectl"), out, scene.folder / "cache")
@@ -78,7 +57,7 @@ def test_a_cluster_of_real_hosts_moves_in_scales_itself_and_leaves_clean_hosts(s
         f"\n1 control plane and 2 workers that look after themselves: {time.monotonic() - began:.0f} s\n{made.stdout}"
     )
     there("scale", "md/prod-workers", "--replicas=3")
-    until(lambda: len(items(there, "nodes")) == 4)
+    until(lambda: len(items(there, "nodes")) == 4, 180)
     there.wait("jsonpath={.status.readyReplicas}=3", "md/prod-workers", timeout=180)
 
     gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)

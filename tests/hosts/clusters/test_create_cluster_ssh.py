@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -15,12 +14,12 @@ import pytest
 import yaml
 
 from hack import binaries
-from hack.hosts import cluster, files, images
-from hack.hosts.lab import Lab
-from hack.hosts.mirror import PROGRAMS, Mirror
+from hack.hosts import cluster, files
+from hack.hosts.mirror import Mirror
 from hack.program import Kubectl, Up
 from tests.cli.processes import following, nodewright
-from tests.hosts.joining import VERSION, items, until
+from tests.hosts.clusters.making import machines_of_people
+from tests.hosts.joining import VERSION, items, programs, until
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
@@ -38,15 +37,8 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("walk")
-    lab = Lab.make(folder / "lab")
-    shutil.copy(images.ensure_control_plane(), lab.payload / "control-plane.tar")
-    try:
-        pool = Pool(lab, tmp_path_factory.mktemp("keys"), [*FRONT, *RACKS])
-        with Mirror(folder / "mirror", lab.net.gateway) as mirror:
-            mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-            yield Scene(pool, mirror, folder)
-    finally:
-        lab.clean()
+    with machines_of_people(folder, [*FRONT, *RACKS]) as (pool, mirror):
+        yield Scene(pool, mirror, folder)
 
 
 def pools(pool: Pool, racks: tuple[str, ...] = RACKS) -> list[dict[str, Any]]:
@@ -68,7 +60,7 @@ def generated(scene: Scene) -> list[dict[str, Any]]:
     assert made.returncode == 0, made.stderr
     objects: list[dict[str, Any]] = list(yaml.safe_load_all(made.stdout))
     objects[0]["spec"]["bootstrap"] = {
-        "archives": scene.mirror.archives({name: binaries.ensure(name) for name in PROGRAMS}),
+        "archives": scene.mirror.archives(programs()),
         "files": [files.CONTAINERD_FILE],
         "nodeRegistration": {"ignorePreflightErrors": [cluster.NO_CGROUP_2]},
         "kubeletConfiguration": {"failCgroupV1": False, "failSwapOn": False},
