@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -94,6 +95,11 @@ class WebServer:
             stream.cancel()
         await self._runner.cleanup()
         await self._access.close()
+
+    async def read_ahead(self) -> None:
+        """Begin to read before the first viewer is there. What the cluster refuses is said at the login."""
+        with contextlib.suppress(KubeError):
+            await self._access.read_ahead()
 
     @property
     def link(self) -> str:
