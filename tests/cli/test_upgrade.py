@@ -25,7 +25,7 @@ from nodewright.cli.main import run
 from nodewright.cli.upgrading.kubernetes import Cluster, cluster_of, judged, next_versions
 from nodewright.cli.upgrading.own import Controllers, Verdict, definition_of, hindrances
 from nodewright.cli.upgrading.planning import on_paper, plan_of
-from nodewright.cli.upgrading.providers import asking
+from nodewright.cli.upgrading.providers import answers_by
 from nodewright.cli.upgrading.showing import plan_data, plan_tree
 from nodewright.crds import load_crds
 from nodewright.reports.tree.drawing import sentences
@@ -85,7 +85,7 @@ def test_each_provider_is_asked_whether_it_changes_a_host_in_place(config: Any, 
     template = {"metadata": {}, "spec": {"versions": {"kubelet": "1.35.3"}, "providerConfig": {"value": config}}}
     pool = obj("pool", {"template": template, "strategy": {"rollingUpdate": {"inPlace": "Prefer"}}})
     world: dict[Kind, list[Obj]] = {MACHINE_DEPLOYMENT: [pool]}
-    cluster = cluster_of(PROD, world, asking(CacheView(Cache([MACHINE_CLASS]), NOW), Registry.installed()))
+    cluster = cluster_of(PROD, world, answers_by(CacheView(Cache([MACHINE_CLASS]), NOW), Registry.installed()))
     plan = plan_of(cluster, "1.36.1")
     assert f"provider — {answer}" in "\n".join(line.plain for line in sentences(plan_tree(plan), 200))
     assert plan_data(plan)["workers"][0]["provider"]["inPlace"] is {"c": True, "m": False}.get(answer[0])
@@ -97,7 +97,7 @@ def test_a_machine_class_is_asked_for_by_its_config() -> None:
     made = {"metadata": {"name": "small", "namespace": "default", "uid": "u"}, "providerSpec": {"value": body}}
     cache.listed(MACHINE_CLASS, [made], "1")
     spec = {"providerConfig": {"valueFrom": {"machineClass": {"name": "small"}}}}
-    ask = asking(CacheView(cache, NOW), Registry.installed())
+    ask = answers_by(CacheView(cache, NOW), Registry.installed())
     assert ask(spec, "default").in_place is False
     assert ask(spec, "elsewhere").in_place is None
 

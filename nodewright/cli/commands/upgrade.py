@@ -142,7 +142,7 @@ async def _clusters(client: KubeClient, name: str | None, namespace: str | None)
     from controllers.kernel.refs import CLUSTER, MACHINE_CLASS, Key, key_of  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
     from nodewright.cli.upgrading.kubernetes import MEMBERS, cluster_of  # noqa: PLC0415
-    from nodewright.cli.upgrading.providers import asking  # noqa: PLC0415
+    from nodewright.cli.upgrading.providers import answers_by  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415
 
     kinds = (CLUSTER, MACHINE_CLASS, *MEMBERS)
@@ -153,7 +153,7 @@ async def _clusters(client: KubeClient, name: str | None, namespace: str | None)
         there = ", ".join(key.name for key in keys)
         raise CliError(f"Cluster {namespace}/{name} does not exist", f"There are: {there}" if there else "")
     world = {kind: objects_of(cache, kind) for kind in MEMBERS}
-    ask = asking(now_view(cache), Registry.installed())
+    ask = answers_by(now_view(cache), Registry.installed())
     return [cluster_of(key, world, ask) for key in chosen]
 
 

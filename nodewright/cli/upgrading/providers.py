@@ -11,7 +11,7 @@ from nodewright.cli.upgrading.kubernetes import Answer, AskProvider
 from providers.base.registry import Registry
 
 
-def asking(view: View, registry: Registry) -> AskProvider:
+def answers_by(view: View, registry: Registry) -> AskProvider:
     """MachineClasses are read from ``view``."""
 
     def ask(spec: Mapping[str, Any], namespace: str) -> Answer:
