@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nodewright.cli.web.whatif import is_asked, with_sizes
+from nodewright.cli.web.whatif import PREFIX, is_asked, with_sizes
 
 if TYPE_CHECKING:
     from controllers.autoscaler.decision import Decision
@@ -83,7 +83,7 @@ def as_value(observed: Observed, what_if: WhatIf | None = None) -> dict[str, Any
             }
             for state in groups
         ],
-        "rows": list(_rows(observed, decision, [state.id for state in groups]))[:MOST_ROWS],
+        "rows": sorted(_rows(observed, decision, [state.id for state in groups]), key=_asked_first)[:MOST_ROWS],
         "asked": _asked(decision, what_if),
         "staying": _staying(decision),
         "cooldown": decision.scale_down.cooldown[:_LONGEST],
@@ -99,6 +99,11 @@ def _rows(observed: Observed, decision: Decision, groups: list[str]) -> Iterator
     for left in decision.scale_up.left:
         changes = [] if not left.why else [_tree(each) for each in refused(observed.cluster, left)][1:]
         yield {**_pods(left.pods), "state": "left", "cells": list(_cells(left, groups)), "changes": changes}
+
+
+def _asked_first(row: Mapping[str, Any]) -> bool:
+    """Rows of pods that are not there are not cut for those of pods that are."""
+    return not row["name"].startswith(PREFIX)
 
 
 def _asked(decision: Decision, what_if: WhatIf | None) -> dict[str, int]:
