@@ -1,7 +1,7 @@
 """What of an object is kept: most of 150,000 pods is what no reconciler ever reads, and what all pods of a set share.
 
 Of pods only the fields that are named here are kept, and equal parts are kept once. A reconciler that wants to read
-another field of a pod adds it here.
+another field of a pod adds it here. Of Machines all is kept but their managed fields, and equal parts once.
 """
 
 from __future__ import annotations
