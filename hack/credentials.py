@@ -32,10 +32,13 @@ def private(path: Path, data: bytes) -> Path:
 
 
 LOOPBACK = "127.0.0.1"
+SERVICE_NET = "10.250.0.0/24"
+SERVICE = "10.250.0.1"
+"""What pods call the API server: the first address of the Services."""
 
 
 def issue(common_name: str, organization: str = "", issuer: Pair | None = None, *, address: str = LOOPBACK) -> Pair:
-    """A CA if there is no issuer, else a certificate for client and server on loopback and on ``address``."""
+    """A CA if there is no issuer, else a certificate for client and server on loopback, ``SERVICE`` and ``address``."""
     key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
     if organization:
@@ -53,7 +56,7 @@ def issue(common_name: str, organization: str = "", issuer: Pair | None = None, 
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if issuer:
-        addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in sorted({LOOPBACK, address})]
+        addresses = [x509.IPAddress(ipaddress.ip_address(each)) for each in sorted({LOOPBACK, SERVICE, address})]
         alternatives = [x509.DNSName("localhost"), *addresses]
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)

@@ -56,6 +56,14 @@ async def join(kubeconfig: Path, machines: int, pods: int) -> None:
         await asyncio.gather(*(make(NODE, _node(number)) for number in joined))
         await asyncio.gather(*(make(POD, _pod(number)) for number in range(pods)))
 
+        async def wait(number: int) -> None:
+            async with slots:
+                target = Ref(POD, Key("default", _pod(number)["metadata"]["name"]))
+                condition = _condition("PodScheduled", "False", ("Unschedulable", ""), format_time(datetime.now(UTC)))
+                await client.patch_status(target, {"conditions": [condition]})
+
+        await asyncio.gather(*(wait(number) for number in range(pods)))
+
 
 async def _make(client: KubeClient, number: int) -> None:
     created = await client.create(MACHINE, _machine(number))

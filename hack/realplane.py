@@ -184,7 +184,7 @@ class RealPlane:
             f"--service-account-signing-key-file={here / 'service-account.key'}",
             "--authorization-mode=Node,RBAC",
             *([f"--disable-admission-plugins={','.join(without)}"] if without else []),
-            "--service-cluster-ip-range=10.250.0.0/24",
+            f"--service-cluster-ip-range={credentials.SERVICE_NET}",
             "--enable-bootstrap-token-auth",
             f"--cert-dir={here / 'certs'}",
             *self._extra,

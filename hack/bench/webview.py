@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +40,52 @@ def web() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="nodewright-web-") as name:
         folder = Path(name)
         with Up(folder, kubectl.require(), "--no-controllers", "--in-memory", "--no-web") as up:
+            idle, started = _of_nothing(folder, up)
             asyncio.run(fill(up.kubeconfig, MANY))
             asyncio.run(join(up.kubeconfig, MANY, PODS))
-            ui = Ui(folder, up.kubectl, "ui", f"--kubeconfig={up.kubeconfig}")
+            ui = _ui(folder, up)
             link = ui.start().split()[2]
             try:
-                return asyncio.run(_measure(link, ui.pid, up.kubeconfig))
+                return asyncio.run(_measure(link, Began(ui.pid, idle, started), up.kubeconfig))
             except RuntimeError as error:
                 raise RuntimeError(f"{error}\n{ui.log()}") from error
             finally:
                 ui.stop()
 
 
-async def _measure(link: str, pid: int, kubeconfig: Path) -> list[Figure]:
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A process, and what such a one takes on an empty cluster: bytes of memory, and CPU seconds until it is there."""
+
+    pid: int
+    memory: int
+    processor: float
+
+
+def _ui(folder: Path, up: Up) -> Ui:
+    return Ui(folder, up.kubectl, "ui", f"--kubeconfig={up.kubeconfig}")
+
+
+def _of_nothing(folder: Path, up: Up) -> tuple[int, float]:
+    ui = _ui(folder, up)
+    ui.start()
+    started = _processor(ui.pid)
+    time.sleep(SETTLES)
+    memory = _resident(ui.pid)
+    ui.stop()
+    return memory, started
+
+
+async def _measure(link: str, began: Began, kubeconfig: Path) -> list[Figure]:
     url, _, token = link.partition("/#token=")
-    before, spent = _resident(pid), _processor(pid)
+    pid, before = began.pid, began.memory
     jar, patience = aiohttp.CookieJar(unsafe=True), aiohttp.ClientTimeout(total=600)  # unsafe: of an address
     async with aiohttp.ClientSession(cookie_jar=jar, timeout=patience) as session:
         start = time.perf_counter()
         async with session.post(f"{url}/login", json={"token": token}) as answer:
             answer.raise_for_status()
         first = await _until(session, url, MANY, start)
-        first_cpu = _processor(pid) - spent
+        first_cpu = _processor(pid) - began.processor
         again = await _until(session, url, MANY, time.perf_counter())
         update = await _update(session, url, kubeconfig)
         await asyncio.sleep(SETTLES)

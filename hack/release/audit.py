@@ -16,6 +16,10 @@ from packaging.version import InvalidVersion, Version
 
 from hack.release.parts import ReleaseError
 
+_COMPARED = ("ECOSYSTEM", "SEMVER")
+_TURNS = ("introduced", "fixed", "last_affected")
+_LONGEST = 120
+"""Characters of the details, where an advisory has no summary: those of PyPA have none."""
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
@@ -56,37 +60,56 @@ def _documents(database: Path) -> Iterator[tuple[str, bytes]]:
 def _of(advisory: dict[str, Any], pins: dict[str, str]) -> Iterator[str]:
     if advisory.get("withdrawn"):
         return
-    for affected in advisory.get("affected", ()):
-        package = affected.get("package", {})
+    for affected in advisory.get("affected") or ():  # null is as good as none by the schema
+        package = affected.get("package") or {}
         name = _normal(str(package.get("name", "")))
         if package.get("ecosystem") == "PyPI" and name in pins and is_affected(affected, pins[name]):
-            yield f"{name} {pins[name]}: {advisory['id']}: {advisory.get('summary', '')}".rstrip(": ")
+            told = advisory.get("summary") or " ".join(str(advisory.get("details") or "").split())[:_LONGEST]
+            yield f"{name} {pins[name]}: {advisory['id']}: {told}".rstrip(": ")
 
 
 def is_affected(affected: dict[str, Any], version: str) -> bool:
-    """By OSV's schema: listed in ``versions``, or within a range. What can't be compared counts as affected."""
-    if version in affected.get("versions", ()):
+    """By the evaluation of OSV's schema: listed in ``versions``, or within a range. GIT ranges are of commits.
+
+    What can't be compared counts as affected.
+    """
+    if any(_same(each, version) for each in affected.get("versions") or ()):
         return True
-    return any(
-        _in_range(r.get("events", ()), version) for r in affected.get("ranges", ()) if r.get("type") == "ECOSYSTEM"
-    )
+    ranges = [r for r in affected.get("ranges") or () if r["type"] in _COMPARED]
+    return any(_in_range(r["events"], version) for r in ranges)
 
 
-def _in_range(events: Any, version: str) -> bool:
-    """introduced 1.0, fixed 1.4: 1.0 to 1.3.9 are affected. last_affected 1.4: 1.4 is, 1.4.1 is not."""
-    inside = False
+def _same(listed: str, version: str) -> bool:
+    """1.0 and 1.0.0 are one version."""
+    try:
+        return listed == version or Version(listed) == Version(version)
+    except InvalidVersion:
+        return False
+
+
+def _in_range(events: list[dict[str, str]], version: str) -> bool:
+    """introduced 1.0, fixed 1.4: 1.0 to 1.3.9 are affected. last_affected 1.4: 1.4 is, 1.4.1 is not. limit 2.0: nothing
+    from 2.0 on is affected by this range. The order of events says nothing.
+    """
     try:
         mine = Version(version)
-        for event in events:
-            if "introduced" in event and (event["introduced"] == "0" or mine >= Version(event["introduced"])):
+        limits = [event["limit"] for event in events if "limit" in event]
+        if limits and not any(limit == "*" or mine < Version(limit) for limit in limits):
+            return False
+        inside = False
+        for at, kind in sorted((_at(event[kind]), kind) for event in events for kind in _TURNS if kind in event):
+            if kind == "introduced" and mine >= at:
                 inside = True
-            if "fixed" in event and mine >= Version(event["fixed"]):
-                inside = False
-            if "last_affected" in event and mine > Version(event["last_affected"]):
+            elif (kind == "fixed" and mine >= at) or (kind == "last_affected" and mine > at):
                 inside = False
     except InvalidVersion:
         return True
     return inside
+
+
+def _at(text: str) -> Version:
+    """ "0" is before every version."""
+    return Version("0.dev0") if text == "0" else Version(text)
 
 
 def _normal(name: str) -> str:

@@ -28,6 +28,8 @@ _WORDS = {
     "mozilla public license 2.0 (mpl 2.0)": "MPL-2.0", "isc license (iscl)": "ISC", "zpl-2.1": "ZPL-2.1",
     "the unlicense (unlicense)": "Unlicense", "bsd-3-clause license": "BSD-3-Clause", "lgplv3": "LGPL-3.0-only",
 }  # fmt: skip
+_TITLES = {"the mit license (mit)": "MIT", "mit license": "MIT", "the mit license": "MIT"}
+"""First lines of licence files."""
 _CLASSIFIER = "License :: OSI Approved :: "
 
 
@@ -68,7 +70,8 @@ def python_items(files: Tree) -> list[Item]:
             head = BytesHeaderParser().parsebytes(entry.data)
             within = path.removeprefix(f"{SITE}/").split("/")[:-2]
             name, version = str(head["Name"]), str(head["Version"])
-            found.append(Item("pypi", name, version, _licence(head), within="".join(within[:1])))
+            licence = _licence(head) or _titled(files, path.removesuffix("METADATA"), head)
+            found.append(Item("pypi", name, version, licence, within="".join(within[:1])))
     return sorted(found)
 
 
@@ -115,6 +118,15 @@ def _licence(head: object) -> str:
     text = (get("License") or [""])[0].strip()
     short = text if text and "\n" not in text and len(text) < 60 else ""
     return expression or _known(short) or " OR ".join(_known(each) for each in classifiers) or short
+
+
+def _titled(files: Tree, folder: str, head: object) -> str:
+    """Of a package that names no licence: what heads each ``License-File`` (PEP 639), if all are known; else ""."""
+    named = head.get_all("License-File") or ()  # type: ignore[attr-defined]
+    texts = [files.get(f"{folder}licenses/{name}") for name in named]
+    lines = [getattr(text, "data", b"").decode(errors="replace").strip().partition("\n")[0].strip() for text in texts]
+    known = [_TITLES.get(line.lower(), "") for line in lines]
+    return " AND ".join(known) if known and all(known) else ""
 
 
 def _known(text: str) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.options import AutoscalerOptions
     from controllers.autoscaler.refusing import Answer
     from controllers.kernel.refs import Key, Obj
-    from controllers.kernel.view import View
+    from nodewright.runtime.cache.cache import CacheView
     from nodewright.runtime.kube.client import KubeClient
 
 MOST_SHOWN = 5
@@ -95,14 +95,13 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
     return f"none runs{of}: start it with `nodewright run --controllers=autoscaler{option}`"
 
 
-async def reader_of(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], View]:
+async def reader_of(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], CacheView]:
     """The cluster as it was a moment ago."""
     from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
     from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
     from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
     from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
-    from nodewright.runtime.cache.cache import CacheView  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
     from nodewright.runtime.settings import wiring  # noqa: PLC0415
 

@@ -12,8 +12,8 @@ LONGEST = 1024
 def part(value: Any, *path: str) -> Mapping[str, Any]:
     """The object below ``path``; {} where there is none."""
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(name) if isinstance(value, dict | Mapping) else None  # a dict is asked for first: it is fast
+    return value if isinstance(value, dict | Mapping) else {}
 
 
 def text(value: Any, *path: str) -> str:

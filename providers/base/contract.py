@@ -387,9 +387,9 @@ class Registration:
     namespace, so that nobody uses another one's login, and ``open_with_secrets`` takes the place of ``open``. The same
     holds for one that reads bootstrap data. One that has kinds of its own beside its configs takes
     ``open_with_objects``, which comes before both.
-    ``list_pause``: seconds between two lists of a scope, at least.
-    ``user_data_limit``: what its cloud takes at most as user data; None if there is no limit worth naming.
-
+    ``list_pause``: seconds between two lists of a scope, at least. ``user_data_limit``: what its cloud takes at most as
+    user data; None if there is no limit worth naming. ``in_place_refusal(config)``: why its hosts get no other version
+    of Kubernetes in place, "" if they may; None: only ``update`` can tell.
     ``bootstrap_formats``: forms of bootstrap data that it hands to its hosts, the one it likes best first; (): none.
     ``brings_user_data(config)``: whether the config names user data of its own, so that its hosts get no other.
     ``bootstraps_itself``: its hosts join by what it does itself; it is given none.
@@ -407,6 +407,7 @@ class Registration:
     brings_user_data: Callable[[Mapping[str, Any]], bool] = lambda _config: False
     bootstraps_itself: bool = False
     user_data_limit: UserDataLimit | None = None
+    in_place_refusal: Callable[[Mapping[str, Any]], str | None] = lambda _config: None
 
     @property
     def reads_bootstrap_data(self) -> bool:

@@ -130,6 +130,13 @@ class Registry:
             return ScopeKey(found.registration.name, scope)
         return ScopeKey(found.registration.name, f"{namespace}/{scope}", namespace)
 
+    def in_place_refusal(self, config: Mapping[str, Any]) -> str | None:
+        """Why hosts of ``config`` get no other version of Kubernetes in place, "" if they may; None: nobody can tell
+        before the host is asked for, or the config has ``problems``.
+        """
+        found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
+        return None if found is None or self.problems(config) else found.registration.in_place_refusal(config)
+
     def bootstrapping(self, config: Mapping[str, Any]) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
         """The forms of bootstrap data that its provider hands to hosts of ``config``, why it gets none from here
         ("" if it does), and how much its cloud takes.

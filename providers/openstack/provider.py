@@ -212,7 +212,14 @@ def registration_with(connector: Connect = connect) -> Registration:
         user_data_limit=requests.USER_DATA_LIMIT,
         bootstrap_formats=BOOTSTRAP_FORMATS,
         brings_user_data=lambda config: config.get("userData") is not None,
+        in_place_refusal=_in_place_refusal,
     )
+
+
+def _in_place_refusal(config: Mapping[str, Any]) -> str | None:
+    """With ``updates.rebuild`` it depends on the server's disk and on how it has joined."""
+    updates = config.get("updates") or {}
+    return None if updates.get("rebuild") else "OpenStack does not change the kubelet's version of a server"
 
 
 def _open_without_secrets(_scope: str, _config: Mapping[str, Any]) -> Provider:

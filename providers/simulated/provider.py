@@ -22,7 +22,7 @@ from providers.base.contract import (
     UpdateAnswer,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.simulated.config import API_VERSION, KIND, SimulatedMachineConfig, json_schema, parse
+from providers.simulated.config import API_VERSION, KIND, SimulatedMachineConfig, Updates, json_schema, parse
 from providers.simulated.kubelet import ZONE, capacity_of, labels_of
 from providers.simulated.world import World
 from providers.simulated.worlds import Worlds
@@ -147,7 +147,16 @@ def registration_for(worlds: Worlds, sleep: Sleep = asyncio.sleep) -> Registrati
         scope_of=_scope_of,
         open=open_world,
         bootstrap_formats=("cloud-config", "script"),
+        in_place_refusal=_in_place_refusal,
     )
+
+
+_NEVER = (Updates.REPLACE, Updates.REFUSE)
+
+
+def _in_place_refusal(config: Mapping[str, Any]) -> str:
+    updates = _parse(config).updates
+    return f"simulated hosts with updates: {updates} are never changed in place" if updates in _NEVER else ""
 
 
 def _scope_of(config: Mapping[str, Any]) -> str:

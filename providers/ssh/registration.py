@@ -32,5 +32,6 @@ registration = Registration(
     open_with_objects=_open_with_objects,
     bootstrap_formats=("script",),
     list_pause=2.0,
+    in_place_refusal=lambda _config: "",
 )
 """``list_pause``: a look over a pool is a command on each of its hosts."""

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from api import names
-from controllers.kernel.refs import CONTROL_PLANE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key, Kind, Obj
+from controllers.kernel.refs import (
+    CONTROL_PLANE,
+    MACHINE,
+    MACHINE_CLASS,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    Key,
+    Kind,
+    Obj,
+)
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.cli.main import run
 from nodewright.cli.upgrading.kubernetes import Cluster, cluster_of, judged, next_versions
 from nodewright.cli.upgrading.own import Controllers, Verdict, definition_of, hindrances
 from nodewright.cli.upgrading.planning import on_paper, plan_of
+from nodewright.cli.upgrading.providers import answers_by
 from nodewright.cli.upgrading.showing import plan_data, plan_tree
 from nodewright.crds import load_crds
 from nodewright.reports.tree.drawing import sentences
+from nodewright.runtime.cache.cache import Cache, CacheView
+from providers.base.registry import Registry
 
 PROD = Key("default", "prod")
 
@@ -48,6 +61,45 @@ def prod(plane: str, *rest: tuple[Kind, Obj], runs: Iterable[str] = ()) -> Clust
     for kind, each in rest:
         world.setdefault(kind, []).append(each)
     return cluster_of(PROD, world)
+
+
+SIMULATED = "simulated.nodewright.dev/v1alpha1"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    [
+        ({"apiVersion": SIMULATED, "kind": "SimulatedMachineConfig"}, "changes hosts in place"),
+        (
+            {"apiVersion": SIMULATED, "kind": "SimulatedMachineConfig", "updates": "Replace"},
+            "makes other hosts: simulated hosts with updates: Replace are never changed in place",
+        ),
+        ({"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": "a"}, "changes hosts"),
+        ({"apiVersion": "nobody.example.com/v1", "kind": "Nothing"}, "says only when it is asked to change the host"),
+        ({"apiVersion": SIMULATED, "kind": "SimulatedMachineConfig", "updates": 3}, "says only when it is asked"),
+        ("no config", "unknown: "),
+    ],
+)
+def test_each_provider_is_asked_whether_it_changes_a_host_in_place(config: Any, answer: str) -> None:
+    template = {"metadata": {}, "spec": {"versions": {"kubelet": "1.35.3"}, "providerConfig": {"value": config}}}
+    pool = obj("pool", {"template": template, "strategy": {"rollingUpdate": {"inPlace": "Prefer"}}})
+    world: dict[Kind, list[Obj]] = {MACHINE_DEPLOYMENT: [pool]}
+    cluster = cluster_of(PROD, world, answers_by(CacheView(Cache([MACHINE_CLASS]), NOW), Registry.installed()))
+    plan = plan_of(cluster, "1.36.1")
+    assert f"provider — {answer}" in "\n".join(line.plain for line in sentences(plan_tree(plan), 200))
+    assert plan_data(plan)["workers"][0]["provider"]["inPlace"] is {"c": True, "m": False}.get(answer[0])
+
+
+def test_a_machine_class_is_asked_for_by_its_config() -> None:
+    cache = Cache([MACHINE_CLASS])
+    body = {"apiVersion": SIMULATED, "kind": "SimulatedMachineConfig", "updates": "Replace"}
+    made = {"metadata": {"name": "small", "namespace": "default", "uid": "u"}, "providerSpec": {"value": body}}
+    cache.listed(MACHINE_CLASS, [made], "1")
+    spec = {"providerConfig": {"valueFrom": {"machineClass": {"name": "small"}}}}
+    ask = answers_by(CacheView(cache, NOW), Registry.installed())
+    assert ask(spec, "default").in_place is False
+    assert ask(spec, "elsewhere").in_place is None
 
 
 def test_the_next_patch_and_the_next_minor_version_may_come() -> None:

@@ -27,10 +27,11 @@ from nodewright.cli.manifests.rewriting import rewrite
 from nodewright.cli.upgrading.kubernetes import cluster_of
 from nodewright.cli.upgrading.planning import plan_of
 from nodewright.cli.upgrading.showing import plan_data
+from nodewright.cli.web.whatif import WhatIfError, read
 from nodewright.gateways.admission.review import BadReviewError, review_text
 from nodewright.reports.tree.drawing import sentences
 from tests.fuzz.driving import drive, sizes
-from tests.fuzz.inputs import as_json, document, mutant
+from tests.fuzz.inputs import ATOMS, as_json, document, mutant
 from tests.gateways.test_review import REGISTRY, asked, good
 
 
@@ -134,3 +135,24 @@ def _has_name(obj: dict[str, Any]) -> bool:
     """No API server gives one without, nor a namespace that is no text."""
     meta = obj.get("metadata")
     return isinstance(meta, dict) and isinstance(meta.get("name"), str) and isinstance(meta.get("namespace", ""), str)
+
+
+@sizes(300, 6_000)
+async def test_what_if_is_read_or_refused(count: int) -> None:
+    pods = {
+        "count": 2,
+        "cpu": "1",
+        "memory": "1Gi",
+        "gpu": 1,
+        "nodeSelector": "a=b",
+        "tolerations": "a=b:NoSchedule",
+    }
+
+    async def act(rng: random.Random) -> None:
+        body = {**pods, "sizes": {"MachineDeployment/default/pool": 3}}
+        for name in rng.sample(sorted(body), 2):
+            body[name] = rng.choice((*ATOMS, *({"pool": each} for each in ATOMS)))
+        with contextlib.suppress(WhatIfError):
+            read(body)
+
+    await drive(count, act)

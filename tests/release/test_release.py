@@ -70,6 +70,17 @@ def test_a_licence_is_read_where_packages_name_it(lines: list[str], licence: str
 
 
 @pytest.mark.parametrize(
+    ("text", "licence"),
+    [("\nThe MIT License (MIT)\n\nCopyright", "MIT"), ("GNU GENERAL PUBLIC LICENSE", ""), (None, "")],
+)
+def test_a_package_that_only_brings_its_licence_is_known_by_its_title(text: str | None, licence: str) -> None:
+    files = _metadata("thing", "License-File: LICENSE")
+    if text is not None:
+        files[f"{SITE}/thing-1.0.dist-info/licenses/LICENSE"] = tree.file(text)
+    assert [item.licence for item in inventory.python_items(files)] == [licence]
+
+
+@pytest.mark.parametrize(
     "lines", [[], ["License-Expression: GPL-3.0-only"], ["License-Expression: MIT AND AGPL-3.0-only"]]
 )
 def test_a_licence_that_is_not_allowed_stops_the_release_and_names_the_package(lines: list[str]) -> None:

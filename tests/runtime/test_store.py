@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -49,6 +50,14 @@ def test_a_list_reports_only_what_differs() -> None:
     store = store_of(at(5))
     assert store.replace([at(5)], "20") == []
     assert _kinds_of(store.replace([at(12)], "20")) == ["MODIFIED"]
+
+
+def test_a_page_that_was_slimmed_ahead_is_as_good_as_one_that_was_not() -> None:
+    store, other = store_of(at(5)), store_of(at(5))
+    listed = [at(5), at(7, "b", "uid-b", taints="no list"), {"metadata": {"name": 3}}]
+    ahead = store.admitted(copy.deepcopy(listed))
+    assert store.replace(ahead, "20") == other.replace(listed, "20")
+    assert store.faults(Key("default", "b")) == other.faults(Key("default", "b")) != ()
 
 
 def test_an_object_that_was_replaced_by_a_namesake_is_reported_as_deleted_and_added() -> None:

@@ -157,3 +157,19 @@ def test_a_used_link_lets_nobody_in(demo: Seen) -> None:
     expect(page.get_by_role("alert")).to_contain_text("nodewright ui")
     assert page.locator("nav").count() == 0
     context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_what_if_is_asked_by_keyboard(demo: Seen, width: str, scheme: str) -> None:
+    page = demo.page(width, scheme)
+    demo.open(page, "autoscaler")
+    page.get_by_label("Pods", exact=True).fill("2")
+    page.get_by_label("Node selector").fill("disk=ssd")
+    page.get_by_label("CPU of each").fill("2")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("Of 2 pods 0 fit on Nodes that are there", timeout=AT_MOST)
+    check(page, f"whatif-{width}-{scheme}")
+    page.get_by_label("CPU of each").fill("much")
+    page.get_by_role("button", name="What if").click()
+    expect(page.get_by_role("alert")).to_contain_text("cpu", timeout=AT_MOST)
+    page.context.close()

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from hack.fleet import fill
+from hack.fleet import fill, join
 from hack.program import Program, Up
 from tests.web.conftest import Seen, seen
 from tests.web.test_in_a_browser import AT_MOST, VIEWS, check
 
 pytestmark = pytest.mark.slow
 MANY = 10_000
+PODS = 2_000
 
 
 class Ui(Program):
@@ -27,11 +28,12 @@ class Ui(Program):
 
 @pytest.fixture(scope="module")
 def many(browser: Browser, tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Seen]:
-    """10,000 Machines in 20 sets of two Clusters."""
+    """10,000 Machines in 20 sets of two Clusters, their Nodes, and pods that wait."""
     folder = tmp_path_factory.mktemp("many")
     with Up(folder, kubectl_binary, "--no-controllers", "--in-memory") as up:
         with ThreadPoolExecutor(1) as aside:  # this thread's event loop is the browser's
             aside.submit(lambda: asyncio.run(fill(up.kubeconfig, MANY))).result()
+            aside.submit(lambda: asyncio.run(join(up.kubeconfig, MANY, PODS))).result()
         ui = Ui(folder, up.kubectl, "ui", f"--kubeconfig={up.kubeconfig}")
         link = ui.start().split()[2]
         try:
@@ -41,7 +43,7 @@ def many(browser: Browser, tmp_path_factory: pytest.TempPathFactory, kubectl_bin
 
 
 @pytest.mark.parametrize(("width", "scheme"), [("desktop", "dark"), ("phone", "light")])
-@pytest.mark.parametrize("view", [view for view in VIEWS if view not in {"plan", "autoscaler"}])
+@pytest.mark.parametrize("view", [view for view in VIEWS if view != "plan"])
 def test_each_view_on_ten_thousand_machines(many: Seen, view: str, width: str, scheme: str) -> None:
     page = many.page(width, scheme)
     many.open(page, view)
@@ -68,4 +70,18 @@ def test_the_board_names_the_budget_that_holds_machines(many: Seen) -> None:
     page = many.page()
     many.open(page, "deletions")
     expect(page.locator("main")).to_contain_text(f"{MANY // 50} × PodDisruptionBudget shop/web", timeout=AT_MOST)
+    page.context.close()
+
+
+def test_the_autoscaler_answers_what_if_on_ten_thousand_machines(many: Seen) -> None:
+    page = many.page()
+    many.open(page, "autoscaler")
+    expect(page.get_by_role("region", name="Groups", exact=True).locator("tbody tr")).to_have_count(20, timeout=AT_MOST)
+    expect(page.locator(".matrix").first).to_contain_text("default/web-", timeout=AT_MOST)
+    page.get_by_label("Pods", exact=True).fill("50")
+    page.get_by_label("CPU of each").fill("16")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("Of 50 pods 0 fit on Nodes", timeout=AT_MOST)
+    expect(page.locator("main")).to_contain_text("0 on new Nodes, 50 on none", timeout=AT_MOST)
+    check(page, f"whatif-{MANY}")
     page.context.close()

@@ -72,6 +72,7 @@ async def _serve(target: Target, asked: Asked, wanted: tuple[str, bool]) -> None
     try:
         async with web_server(connection, listener_of(asked), namespace=namespace, own_tokens=own_tokens) as server:
             settle_in()
+            await server.read_ahead()  # whoever starts this opens the page next
             say("\n".join(lines(server)))
             await stop.wait()
     except OSError as error:

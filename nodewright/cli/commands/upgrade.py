@@ -139,11 +139,13 @@ async def _look(client: KubeClient) -> _Seen:
 
 
 async def _clusters(client: KubeClient, name: str | None, namespace: str | None) -> list[Cluster]:
-    from controllers.kernel.refs import CLUSTER, Key, key_of  # noqa: PLC0415
-    from nodewright.cli.cluster.snapshot import objects_of, read_cluster  # noqa: PLC0415
+    from controllers.kernel.refs import CLUSTER, MACHINE_CLASS, Key, key_of  # noqa: PLC0415
+    from nodewright.cli.cluster.snapshot import now_view, objects_of, read_cluster  # noqa: PLC0415
     from nodewright.cli.upgrading.kubernetes import MEMBERS, cluster_of  # noqa: PLC0415
+    from nodewright.cli.upgrading.providers import answers_by  # noqa: PLC0415
+    from providers.base.registry import Registry  # noqa: PLC0415
 
-    kinds = (CLUSTER, *MEMBERS)
+    kinds = (CLUSTER, MACHINE_CLASS, *MEMBERS)
     cache = await read_cluster(client, kinds, dict.fromkeys(kinds, (Key(namespace or "", ""),)))
     keys = sorted(key_of(each) for each in objects_of(cache, CLUSTER))
     chosen = [key for key in keys if name is None or key.name == name]
@@ -151,7 +153,8 @@ async def _clusters(client: KubeClient, name: str | None, namespace: str | None)
         there = ", ".join(key.name for key in keys)
         raise CliError(f"Cluster {namespace}/{name} does not exist", f"There are: {there}" if there else "")
     world = {kind: objects_of(cache, kind) for kind in MEMBERS}
-    return [cluster_of(key, world) for key in chosen]
+    ask = answers_by(now_view(cache), Registry.installed())
+    return [cluster_of(key, world, ask) for key in chosen]
 
 
 def _print(seen: _Seen, plans: list[Plan]) -> None:

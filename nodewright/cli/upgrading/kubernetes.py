@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -49,10 +49,32 @@ _HOW: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """Of a provider, for one config: whether its hosts get another version in place; None: that shows with the host."""
+
+    in_place: bool | None = None
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        if self.in_place is None:
+            return f"unknown: {self.why}" if self.why else "says only when it is asked to change the host"
+        return "changes hosts in place" if self.in_place else f"makes other hosts: {self.why}"
+
+
+AskProvider = Callable[[Mapping[str, Any], str], Answer]
+"""Asks for a Machine's spec in a namespace."""
+
+
+def _nobody(_spec: Mapping[str, Any], _namespace: str) -> Answer:
+    return Answer()
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A ControlPlane, a set or a Machine that nothing else here controls. ``asked``: its version, None without one.
 
-    ``runs``: versions that kubelets of its Machines have reported, the oldest first.
+    ``runs``: versions that kubelets of its Machines have reported, the oldest first. ``provider``: of its Machines.
     """
 
     kind: Kind
@@ -61,6 +83,7 @@ class Part:
     asked: Version | None
     runs: tuple[Version, ...]
     how: str
+    provider: Answer = Answer()
 
     @property
     def title(self) -> str:
@@ -109,7 +132,7 @@ class Cluster:
         return max(_versions(self.planes), default=None)
 
 
-def cluster_of(key: Key, world: Mapping[Kind, Iterable[Obj]]) -> Cluster:
+def cluster_of(key: Key, world: Mapping[Kind, Iterable[Obj]], ask: AskProvider = _nobody) -> Cluster:
     """``world``: objects of MEMBERS, of any Clusters."""
     members = [
         (kind, obj)
@@ -120,7 +143,11 @@ def cluster_of(key: Key, world: Mapping[Kind, Iterable[Obj]]) -> Cluster:
     owners = {uid_of(obj) for _, obj in members}
     machines = [obj for kind, obj in members if kind == MACHINE]
     together = any(kind == CONTROL_PLANE and spec_of(obj).get("upgrade") == TOGETHER for kind, obj in members)
-    parts = [_part(kind, obj, machines, members) for kind, obj in members if controller_uid(obj) not in owners]
+    heads = [(kind, obj) for kind, obj in members if controller_uid(obj) not in owners]
+    parts = [
+        replace(_part(kind, obj, machines, members), provider=ask(_machine_spec(kind, obj), key.namespace))
+        for kind, obj in heads
+    ]
     if together:
         parts = [replace(p, how=f"{_FOLLOWS}; {p.how}") if p.kind == MACHINE_DEPLOYMENT else p for p in parts]
     planes = tuple(part for part in parts if part.plane)
@@ -180,6 +207,10 @@ def _part(kind: Kind, obj: Obj, machines: Iterable[Obj], members: Iterable[tuple
         obj if kind == MACHINE else mapping(spec_of(obj).get("template"))
     )
     return Part(kind, key_of(obj), plane, _asked(kind, obj), tuple(runs), _how(kind, obj, plane))
+
+
+def _machine_spec(kind: Kind, obj: Obj) -> Mapping[str, Any]:
+    return spec_of(obj) if kind == MACHINE else mapping(mapping(spec_of(obj).get("template")).get("spec"))
 
 
 def _asked(kind: Kind, obj: Obj) -> Version | None:

@@ -97,6 +97,7 @@ def _next(each: Next) -> Branch:
 
 def _move(move: Move) -> Branch:
     lines = [Branch(move.part.how)] if move.part.how else []
+    lines.append(Branch("provider", message=move.part.provider.text))
     if move.waits:
         lines.append(Branch("not yet", Mood.BUSY, message=f"it {move.waits}"))
     else:
@@ -124,6 +125,7 @@ def _part_data(part: Part) -> dict[str, Any]:
         "asked": _version(part.asked),
         "runs": [dotted(each) for each in part.runs],
         "how": part.how,
+        "provider": {"inPlace": part.provider.in_place, "why": part.provider.why},
     }
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from nodewright.cli.web.whatif import PREFIX, is_asked, with_sizes
+
 if TYPE_CHECKING:
     from controllers.autoscaler.cluster_state import GroupState
     from controllers.autoscaler.decision import Decision
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from controllers.autoscaler.refusing import Answer
     from controllers.autoscaler.scale_up import Left
     from controllers.scheduling.shapes import PodInfo
+    from nodewright.cli.web.whatif import WhatIf
     from nodewright.gateways.web.source import Source
 
 MOST_ROWS, MOST_GROUPS, MOST_NODES = 100, 50, 200
@@ -20,10 +23,14 @@ MOST_ROWS, MOST_GROUPS, MOST_NODES = 100, 50, 200
 _LONGEST = 512
 
 
-async def matrix(source: Source) -> dict[str, Any]:
-    """What the autoscaler would decide now, as a value. Raises KubeError, and AskError where it can't be known."""
+async def matrix(source: Source, what_if: WhatIf | None = None) -> dict[str, Any]:
+    """What the autoscaler would decide now, or if ``what_if`` were so, as a value.
+
+    Raises KubeError, AskError where it can't be known, and WhatIfError.
+    """
     from controllers.autoscaler.observe import observe  # noqa: PLC0415
     from controllers.autoscaler.options import AutoscalerOptions  # noqa: PLC0415
+    from controllers.kernel.refs import POD  # noqa: PLC0415
     from nodewright.cli.exits import CliError  # noqa: PLC0415
     from nodewright.cli.running_autoscaler import Given, read_running, reader_of  # noqa: PLC0415
     from nodewright.gateways.web.answers import AskError  # noqa: PLC0415
@@ -40,10 +47,14 @@ async def matrix(source: Source) -> dict[str, Any]:
     hosts.read_objects_by(objects_by(source.client))
     try:
         look = await reader_of(source.client, running.options, hosts)
+        for pod in what_if.pods if what_if is not None else ():
+            look().cache.watched(POD, "MODIFIED", dict(pod))
         observe(look(), running.options)  # in this loop: it has shapes of hosts looked up
         await hosts.shapes_are_known()
         observed = observe(look(), running.options)
-        found = await asyncio.to_thread(as_value, observed)  # seconds of a large cluster: others go on to see
+        if what_if is not None:
+            observed = with_sizes(observed, what_if.sizes)
+        found = await asyncio.to_thread(as_value, observed, what_if)  # seconds of a large cluster: others go on to see
     except CliError as error:
         raise AskError(error.message, 502) from error
     finally:
@@ -61,8 +72,11 @@ def _group(state: GroupState, grows: int) -> dict[str, Any]:
     }
 
 
-def as_value(observed: Observed) -> dict[str, Any]:
-    """``rows``: of pods that are alike, with a cell for each group; ``groups``: sizes, bounds and what changes."""
+def as_value(observed: Observed, what_if: WhatIf | None = None) -> dict[str, Any]:
+    """``rows``: of pods that are alike, with a cell for each group; ``groups``: sizes, bounds and what changes.
+
+    ``asked``: of pods that are not there, how many new Nodes and Nodes that are there would take, and how many nobody.
+    """
     from controllers.autoscaler.plan import decide, why_not  # noqa: PLC0415
 
     decision = decide(observed.cluster)
@@ -71,7 +85,8 @@ def as_value(observed: Observed) -> dict[str, Any]:
     return {
         "paused": (why_not(observed) or decision.frozen or "")[:_LONGEST],
         "groups": [_group(state, added.get(state.id, 0)) for state in groups],
-        "rows": list(_rows(observed, decision, [state.id for state in groups]))[:MOST_ROWS],
+        "rows": sorted(_rows(observed, decision, [state.id for state in groups]), key=_asked_first)[:MOST_ROWS],
+        "asked": _asked(decision, what_if),
         "staying": _staying(decision),
         "cooldown": decision.scale_down.cooldown[:_LONGEST],
     }
@@ -86,6 +101,19 @@ def _rows(observed: Observed, decision: Decision, groups: list[str]) -> Iterator
     for left in decision.scale_up.left:
         changes = [] if not left.why else [_tree(each) for each in refused(observed.cluster, left)][1:]
         yield {**_pods(left.pods), "state": "left", "cells": list(_cells(left, groups)), "changes": changes}
+
+
+def _asked_first(row: Mapping[str, Any]) -> bool:
+    """Rows of pods that are not there are not cut for those of pods that are."""
+    return not row["name"].startswith(PREFIX)
+
+
+def _asked(decision: Decision, what_if: WhatIf | None) -> dict[str, int]:
+    if what_if is None:
+        return {}
+    helped = sum(is_asked(pod.namespace, pod.name, what_if) for each in decision.scale_up.helped for pod in each.pods)
+    left = sum(is_asked(pod.namespace, pod.name, what_if) for each in decision.scale_up.left for pod in each.pods)
+    return {"pods": len(what_if.pods), "onNew": helped, "left": left, "onOld": len(what_if.pods) - helped - left}
 
 
 def _cells(left: Left, groups: Iterable[str]) -> Iterator[dict[str, str]]:

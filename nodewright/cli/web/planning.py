@@ -14,12 +14,16 @@ MOST_PODS, MOST_GROUPS = 100, 50
 """Of the matrix: each cell costs a look at the predicates."""
 
 
-async def plan(source: Source, manifests: str) -> Any:
+async def plan(source: Source, body: Mapping[str, Any]) -> Any:
     """What would happen if ``manifests`` were applied; "": what happens next anyway. Raises AskError, KubeError."""
     from nodewright.cli.cluster.snapshot import read_cluster  # noqa: PLC0415
+    from nodewright.gateways.web.answers import AskError  # noqa: PLC0415
     from nodewright.runtime.settings.wiring import kinds_of, on_request  # noqa: PLC0415
     from nodewright.runtime.settings.wiring import reconcilers as every_reconciler  # noqa: PLC0415
 
+    manifests = body.get("manifests")
+    if not isinstance(manifests, str):
+        raise AskError("manifests is a text")
     objects = await asyncio.to_thread(_checked, manifests)
     reconcilers = (on_request()["controlplane"](), *every_reconciler())
     cache = await read_cluster(source.client, kinds_of(reconcilers), _parts(source, kinds_of(reconcilers)))
@@ -76,3 +80,15 @@ async def autoscaler(source: Source, query: Mapping[str, str]) -> Any:
     from nodewright.cli.web.matrix import matrix  # noqa: PLC0415
 
     return await matrix(source)
+
+
+async def what_if(source: Source, body: Mapping[str, Any]) -> Any:
+    """The same if some pods more waited, and groups had other largest sizes. Raises AskError, KubeError."""
+    from nodewright.cli.web.matrix import matrix  # noqa: PLC0415
+    from nodewright.cli.web.whatif import WhatIfError, read  # noqa: PLC0415
+    from nodewright.gateways.web.answers import AskError  # noqa: PLC0415
+
+    try:
+        return await matrix(source, read(body))
+    except WhatIfError as error:
+        raise AskError(str(error), 422) from error

@@ -26,7 +26,11 @@ def web_server(
 
     one_time = None if own_tokens else secrets.token_urlsafe(24)
     options = WebOptions(
-        listener, one_time, connection.server, more={"autoscaler": planning.autoscaler}, planner=planning.plan
+        listener,
+        one_time,
+        connection.server,
+        more={"autoscaler": planning.autoscaler},
+        questions={"plan": planning.plan, "whatif": planning.what_if},
     )
 
     async def open_source(stack: AsyncExitStack, token: str, wanted: str) -> Source:

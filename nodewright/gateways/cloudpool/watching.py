@@ -104,6 +104,7 @@ class Watching:
 
     async def change(self, within: float) -> None:
         """Until something changes, at most ``within`` seconds."""
+        self._changed.clear()  # by who waits: a list of thousands sets it as often
         try:
             async with asyncio.timeout(within):
                 await self._changed.wait()
@@ -112,4 +113,3 @@ class Watching:
 
     def _hear(self, _change: Change, _from_list: bool) -> None:
         self._changed.set()
-        self._changed = asyncio.Event()

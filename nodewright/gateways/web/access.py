@@ -7,6 +7,7 @@ read with that token, so the API server decides what is seen.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 import time
@@ -49,6 +50,7 @@ class Access:
         self._most = most_viewers
         self._viewers: dict[str, Viewer] = {}
         self._shared: tuple[Source, AsyncExitStack] | None = None
+        self._opening = asyncio.Lock()
         self.own_tokens = one_time is None
 
     async def login(self, token: str, namespace: str = "") -> str:
@@ -65,6 +67,11 @@ class Access:
         name = secrets.token_urlsafe(32)
         self._viewers[name] = Viewer(source, stack, time.monotonic())
         return name
+
+    async def read_ahead(self) -> None:
+        """Begin to read before the first login, where all see the same. Raises KubeError."""
+        if not self.own_tokens:
+            await self._same()
 
     def viewer(self, cookie: str) -> Viewer | None:
         found = self._viewers.get(cookie)
@@ -104,11 +111,14 @@ class Access:
             raise
 
     async def _same(self) -> Source:
-        """With the program's own credentials all viewers see the same, so it is read once, from the first login on."""
-        if self._shared is None:
-            stack = AsyncExitStack()
-            self._shared = await self._own(stack, "", ""), stack
-        return self._shared[0]
+        """With the program's own credentials all viewers see the same, so it is read once, from the moment that it is
+        first asked for.
+        """
+        async with self._opening:
+            if self._shared is None:
+                stack = AsyncExitStack()
+                self._shared = await self._own(stack, "", ""), stack
+            return self._shared[0]
 
     async def _stop_reading(self) -> None:
         shared, self._shared = self._shared, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -29,15 +30,16 @@ HEARTBEAT = 15.0
 """Seconds after which a stream without news says that it is there."""
 _VIEWER: web.RequestKey[Viewer] = web.RequestKey("viewer", Viewer)
 Answer = Callable[[Source, Mapping[str, str]], Awaitable[Any]]
-Planner = Callable[[Source, str], Awaitable[Any]]
-"""A plan for manifests ("": for the cluster as it is). Raises AskError."""
+Question = Callable[[Source, Mapping[str, Any]], Awaitable[Any]]
+"""Answers what a page asks with the object of its request. Nothing is written. Raises AskError."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebOptions:
     """``one_time``: the token of the address that is printed; None: viewers log in with tokens of the cluster.
 
-    ``more``: answers that need what a gateway may not import, by name. ``planner``: None leaves the view out.
+    ``more``: answers that need what a gateway may not import, by name. ``questions``: what is asked by
+    POST, by name: ``plan``, ``whatif``.
     """
 
     listener: ListenerOptions
@@ -45,7 +47,7 @@ class WebOptions:
     server: str = ""
     most_viewers: int = 20
     more: Mapping[str, Answer] = field(default_factory=dict)
-    planner: Planner | None = None
+    questions: Mapping[str, Question] = field(default_factory=dict)
 
 
 class WebServer:
@@ -70,7 +72,7 @@ class WebServer:
         app.router.add_post("/logout", self._logout)
         app.router.add_get("/api/session", self._session)
         app.router.add_get("/api/events", self._events)
-        app.router.add_post("/api/plan", self._plan)
+        app.router.add_post("/api/{name}", self._question)
         app.router.add_get("/api/{name}", self._answer)
         listener = self._options.listener
         self._runner = PatientRunner(app, head_seconds=listener.header_timeout, shutdown_timeout=1.0)
@@ -94,6 +96,11 @@ class WebServer:
             stream.cancel()
         await self._runner.cleanup()
         await self._access.close()
+
+    async def read_ahead(self) -> None:
+        """Begin to read before the first viewer is there. What the cluster refuses is said at the login."""
+        with contextlib.suppress(KubeError):
+            await self._access.read_ahead()
 
     @property
     def link(self) -> str:
@@ -157,7 +164,7 @@ class WebServer:
 
     async def _session(self, request: web.Request) -> web.Response:
         source = request[_VIEWER].source
-        views = sorted([*self._answers, *(["plan"] if self._options.planner is not None else [])])
+        views = sorted({*self._answers, *self._options.questions})
         return _json({
             "server": self._options.server, "namespace": source.namespace, "views": views,
             "ownTokens": self._access.own_tokens,
@@ -169,13 +176,11 @@ class WebServer:
             return _error(404, "there is no such view")
         return await self._asked(answer(request[_VIEWER].source, request.query))
 
-    async def _plan(self, request: web.Request) -> web.Response:
-        if self._options.planner is None:
-            return _error(404, "plans are not made here")
-        manifests = _object(await request.read()).get("manifests")
-        if not isinstance(manifests, str):
-            return _error(400, "manifests is a text")
-        return await self._asked(self._options.planner(request[_VIEWER].source, manifests))
+    async def _question(self, request: web.Request) -> web.Response:
+        question = self._options.questions.get(request.match_info["name"])
+        if question is None:
+            return _error(404, "this is not asked here")
+        return await self._asked(question(request[_VIEWER].source, _object(await request.read())))
 
     async def _asked(self, answer: Awaitable[Any]) -> web.Response:
         try:

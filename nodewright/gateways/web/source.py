@@ -103,7 +103,7 @@ class Source:
         if self.version <= since:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
-                    await self._bell.wait()
+                    await self._rung()
             await asyncio.sleep(SOON)
         return self.version, sorted(kind for kind, at in self._changed_at.items() if at > since)
 
@@ -132,14 +132,18 @@ class Source:
         self.version += 1
         self._changed_at[what] = self.version
         self._bell.set()
-        self._bell = asyncio.Event()
+
+    async def _rung(self) -> None:
+        """Until the next change. Who waits clears the bell: a list of 10,000 Machines rings it as often."""
+        self._bell.clear()
+        await self._bell.wait()
 
     async def _keep_problems(self) -> None:
         """Anew after each change, in a thread of its own: trees of 10,000 Machines take a second."""
         seen = -1
         while True:
             if self.version <= seen:
-                await self._bell.wait()
+                await self._rung()
             await asyncio.sleep(SOON)
             seen, started = self.version, time.monotonic()
             try:

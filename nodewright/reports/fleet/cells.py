@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from api import names
 from controllers.kernel.conditions import format_time
-from controllers.kernel.machine_facts import read
+from controllers.kernel.machine_facts import MachineFacts, read
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.refs import Key, Obj, key_of, labels_of
 from nodewright.reports.json_parts import text
@@ -92,14 +92,17 @@ def row_of(machine: Obj) -> Row:
     facts, labels = read(machine), labels_of(machine)
     cluster = text(machine, "spec", "clusterName") or _label(labels, names.CLUSTER_NAME_LABEL)
     version = text(machine, "status", "versions", "kubelet") or text(machine, "spec", "versions", "kubelet")
-    cell = Cell(facts.key.namespace, cluster, _owner(machine, labels), facts.failure_domain, version, state_of(machine))
+    cell = Cell(facts.key.namespace, cluster, _owner(machine, labels), facts.failure_domain, version, _state(facts))
     since = (facts.deleting_since if facts.deleting else facts.changed) or facts.created
     return Row(cell, facts.key.name, facts.node_name, facts.reason, facts.message[:512], format_time(since))
 
 
 def state_of(machine: Obj) -> str:
     """One word of five for where a Machine is."""
-    facts = read(machine)
+    return _state(read(machine))
+
+
+def _state(facts: MachineFacts) -> str:
     if facts.deleting:
         return "going"
     if facts.failed:

@@ -12,6 +12,7 @@ import structlog
 from controllers.kernel import memory
 from controllers.kernel.refs import WORKLOAD_KINDS, Key, Kind, Obj
 from controllers.kernel.view import MANAGEMENT_CLUSTER, Reached, ShapeRead, ShapeUnknown, Workload
+from nodewright.runtime.cache.shapes import Admitted
 from nodewright.runtime.cache.store import Change, Store
 from nodewright.runtime.telemetry import metrics
 
@@ -63,7 +64,7 @@ class Cache:
         source = self._completeness.get(kind)
         return source.current_for if source is not None and source.complete else None
 
-    def listed(self, kind: Kind, objects: Sequence[dict[str, Any]], resource_version: str) -> None:
+    def listed(self, kind: Kind, objects: Sequence[dict[str, Any] | Admitted], resource_version: str) -> None:
         self._tell(kind, self.stores[kind].replace(objects, resource_version), from_list=True)
 
     def watched(self, kind: Kind, type_: str, obj: dict[str, Any]) -> None:

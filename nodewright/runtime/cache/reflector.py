@@ -25,6 +25,7 @@ import structlog
 
 from controllers.kernel.refs import Kind
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.shapes import Admitted
 from nodewright.runtime.kube.client import Page
 from nodewright.runtime.kube.errors import (
     AnswerTooLargeError,
@@ -170,13 +171,14 @@ class Reflector:
             raise
 
     async def _list_in_pages(self, why: str) -> None:
-        objects: list[dict[str, Any]] = []
+        objects: list[dict[str, Any] | Admitted] = []
+        store = self._cache.stores[self.kind]
         limit = self._page_size
         page = await self._source.list_page(self.kind, limit)
         version = page.resource_version  # the oldest of all pages: the watch delivers what happened since
         empty = 0
         while True:
-            objects.extend(page.items)
+            objects.extend(store.admitted(page.items))
             if not page.continue_:
                 break
             empty += not page.items

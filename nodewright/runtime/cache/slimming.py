@@ -1,16 +1,17 @@
 """What of an object is kept: most of 150,000 pods is what no reconciler ever reads, and what all pods of a set share.
 
 Of pods only the fields that are named here are kept, and equal parts are kept once. A reconciler that wants to read
-another field of a pod adds it here.
+another field of a pod adds it here. Of Machines all is kept but their managed fields, and equal parts once.
 """
 
 from __future__ import annotations
 
 import marshal
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controllers.kernel.refs import POD, Kind
+from controllers.kernel.refs import MACHINE, POD, Kind
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _METADATA = (
@@ -30,6 +31,11 @@ _CONTAINER = ("name", "image", "resources", "ports", "restartPolicy")
 _STATUS = ("phase", "reason", "nominatedNodeName")
 _GRANTED = ("name", "resources", "allocatedResources")
 _CONDITIONS = frozenset({"PodScheduled", "Ready", "DisruptionTarget", "PodResizePending", "PodResizeInProgress"})
+_MACHINE_METADATA = ("labels", "finalizers", "ownerReferences", "namespace")
+_MACHINE_SPEC = ("clusterName", "versions", "providerConfig", "failureDomain", "taints", "configSource")
+_MACHINE_STATUS = ("versions", "hostScope", "failureDomain")
+_WORDS = ("type", "status", "reason")
+_LONGEST_WORD = 64
 _LOCAL = ("emptyDir", "hostPath")
 _VOLUMES = (*_LOCAL, "persistentVolumeClaim", "ephemeral")
 _MOST_SHARED_BYTES = 32 * 2**20
@@ -70,12 +76,44 @@ def slim(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
     annotations = meta.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
+    if kind == MACHINE:
+        return _machine(obj)
     if kind != POD:
         return obj
     try:
         return _pod(obj)
     except (AttributeError, TypeError, ValueError):  # not shaped like a pod: whoever reads it says so
         return obj
+
+
+def _machine(machine: dict[str, Any]) -> dict[str, Any]:
+    """The same with what all Machines of a set share kept once: half of what 10,000 of them take."""
+    machine.update((name, sys.intern(text)) for name, text in machine.items() if isinstance(text, str))
+    meta, spec, status = machine["metadata"], machine.get("spec"), machine.get("status")
+    _shared_in(meta, _MACHINE_METADATA)
+    if isinstance(spec, dict):
+        _shared_in(spec, _MACHINE_SPEC)
+    if isinstance(status, dict):
+        _shared_in(status, _MACHINE_STATUS)
+        conditions = status.get("conditions")
+        for condition in conditions if isinstance(conditions, list) else ():
+            _words_once(condition)
+    return machine
+
+
+def _shared_in(fields: dict[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        value = fields.get(name)
+        if value:
+            fields[name] = _once(value)
+
+
+def _words_once(condition: Any) -> None:
+    if isinstance(condition, dict):
+        for name in _WORDS:
+            text = condition.get(name)
+            if isinstance(text, str) and len(text) <= _LONGEST_WORD:
+                condition[name] = sys.intern(text)
 
 
 def _pod(pod: Obj) -> dict[str, Any]:

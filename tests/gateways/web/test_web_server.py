@@ -77,6 +77,14 @@ async def viewing(town: Town, **options: Any) -> AsyncIterator[Browser]:
         yield Browser(server, session)
 
 
+async def test_what_was_read_ahead_is_what_the_first_viewer_sees(town: Town) -> None:
+    await town.client.create(MACHINE, declared(machine("m-0")))
+    async with viewing(town) as browser:
+        await asyncio.gather(browser.server.read_ahead(), browser.login())
+        fleet = await browser.events("fleet", lambda value: value["total"])
+    assert fleet["total"] == 1
+
+
 async def test_the_link_is_good_once_and_nothing_is_told_without_it(town: Town) -> None:
     async with viewing(town) as browser:
         assert (await browser.get("/api/session"))[0] == 401

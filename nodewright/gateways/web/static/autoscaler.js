@@ -1,10 +1,17 @@
 // Pods that wait × node groups, with every reason for a no.
 import {asking} from "./asking.js";
-import {empty, h, panel, table} from "./dom.js";
+import {empty, fill, h, panel, table} from "./dom.js";
+import {whatIf} from "./whatif.js";
 import {counted} from "./words.js";
 
 export function autoscalerView(view) {
-  return asking({view, path: () => "/api/autoscaler", kinds: ["MachineDeployment", "MachineSet"], draw, pause: 4000});
+  const live = h("div", {class: "stack"});
+  const question = whatIf(view);
+  fill(view.body, live, question.element);
+  return asking({view: {...view, body: live}, path: () => "/api/autoscaler", kinds: ["MachineDeployment", "MachineSet"], draw: (value) => {
+    question.groups(value.groups);
+    return draw(value);
+  }, pause: 4000});
 }
 
 function draw(value) {
@@ -19,7 +26,8 @@ function draw(value) {
   ];
 }
 
-function matrix(value) {
+/** The table of pods × groups. */
+export function matrix(value) {
   const cell = (one) => h("td", {class: one.state}, one.state === "grows" ? h("b", null, "takes it") : one.state === "other" ? h("span", {class: "muted"}, "not needed") : one.why);
   return h("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Pods that wait and groups"}, h("table", {class: "matrix"},
     h("caption", {class: "quiet"}, "Which group takes which pod"),
