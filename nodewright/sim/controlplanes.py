@@ -254,8 +254,8 @@ class ControlPlanes(Engine):
         if {m.uid for m in members} != uids or len(self.etcd.voters) != replicas or self.etcd.healthy != replicas:
             reported = [(m.name, m.learner, self.etcd.works(m)) for m in members]
             found.append(f"etcd has other members than Machines: {reported}")
-        strays = [host for host in self.world.hosts() if host.machine_uid not in uids]
-        found += [f"host {host.name} has no Machine" for host in strays if host.state is not HostState.DELETING]
+        unmatched = [host for host in self.world.hosts() if host.machine_uid not in uids]
+        found += [f"host {host.name} has no Machine" for host in unmatched if host.state is not HostState.DELETING]
         if body.get("status", {}).get("readyReplicas") != replicas:
             found.append(f"status.readyReplicas is {body.get('status', {}).get('readyReplicas')}")
         return found
