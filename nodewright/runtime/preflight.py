@@ -144,8 +144,7 @@ async def _missing(client: KubeClient, rights: Sequence[Right]) -> list[str]:
     return [str(right) for right, may in zip(rights, allowed, strict=True) if not may]
 
 
-async def _may(client: KubeClient, right: Right) -> bool:
-    """A server without such reviews has nothing to say against it."""
+def _review_of(right: Right) -> dict[str, Any]:
     resource, _, subresource = right.resource.partition("/")
     asked = {
         "verb": right.verb,
@@ -155,14 +154,18 @@ async def _may(client: KubeClient, right: Right) -> bool:
         "namespace": right.namespace,
         "name": right.name,
     }
-    body = {
+    return {
         "apiVersion": _REVIEW.api_version,
         "kind": _REVIEW.name,
         "metadata": {},
         "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
     }
+
+
+async def _may(client: KubeClient, right: Right) -> bool:
+    """A server without such reviews has nothing to say against it."""
     try:
-        answer = await client.create(_REVIEW, body)
+        answer = await client.create(_REVIEW, _review_of(right))
     except (ApiError, NoAnswer):
         return True
     return bool((answer.get("status") or {}).get("allowed"))

@@ -248,21 +248,14 @@ class ControlPlanes(Engine):
         found = []
         if len(machines) != replicas:
             found.append(f"{len(machines)} Machines instead of {replicas}: {body.get('status', {}).get('next')}")
-        for machine in machines:
-            if not is_true(status_of(machine).get("conditions"), "Ready"):
-                found.append(f"Machine {key_of(machine).name} is not Ready")
-            if machine["spec"]["versions"]["controlPlane"] != version:
-                found.append(f"Machine {key_of(machine).name} is not of version {version}")
+        found += _unsettled_machines(machines, version)
         uids = {uid_of(machine) for machine in machines}
         members = self.etcd.members.values()
         if {m.uid for m in members} != uids or len(self.etcd.voters) != replicas or self.etcd.healthy != replicas:
             reported = [(m.name, m.learner, self.etcd.works(m)) for m in members]
             found.append(f"etcd has other members than Machines: {reported}")
-        found += [
-            f"host {host.name} has no Machine"
-            for host in self.world.hosts()
-            if host.machine_uid not in uids and host.state is not HostState.DELETING
-        ]
+        unmatched = [host for host in self.world.hosts() if host.machine_uid not in uids]
+        found += [f"host {host.name} has no Machine" for host in unmatched if host.state is not HostState.DELETING]
         if body.get("status", {}).get("readyReplicas") != replicas:
             found.append(f"status.readyReplicas is {body.get('status', {}).get('readyReplicas')}")
         return found
@@ -306,3 +299,13 @@ class _Seen:
         for component in ("kube-controller-manager-", "kube-scheduler-"):
             node = node.removeprefix(component)
         return _READY_POD if self._runs(node) else None
+
+
+def _unsettled_machines(machines: Iterable[Obj], version: str) -> list[str]:
+    found = []
+    for machine in machines:
+        if not is_true(status_of(machine).get("conditions"), "Ready"):
+            found.append(f"Machine {key_of(machine).name} is not Ready")
+        if machine["spec"]["versions"]["controlPlane"] != version:
+            found.append(f"Machine {key_of(machine).name} is not of version {version}")
+    return found

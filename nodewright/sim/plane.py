@@ -128,22 +128,28 @@ class Plane:
             case Patch():
                 return self._patch(action.target, action)
             case Scale():
-                patch = {"spec": {"replicas": action.replicas}}
-                self.patch(action.target.kind, action.target.key, patch, "scale")
-                return self.get(action.target.kind, action.target.key)
+                return self._scale(action)
             case Delete():
                 return self._delete(action)
             case Evict():
-                key = action.target.key
-                options = {} if action.grace_seconds is None else {"gracePeriodSeconds": action.grace_seconds}
-                meta = {"name": key.name}
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
-                self.store.evict(key.namespace, key.name, body)
+                self._evict(action)
                 return None
             case Event():
                 return None
             case _:
                 assert_never(action)
+
+    def _evict(self, action: Evict) -> None:
+        key = action.target.key
+        options = {} if action.grace_seconds is None else {"gracePeriodSeconds": action.grace_seconds}
+        meta = {"name": key.name}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
+        self.store.evict(key.namespace, key.name, body)
+
+    def _scale(self, action: Scale) -> Obj | None:
+        patch = {"spec": {"replicas": action.replicas}}
+        self.patch(action.target.kind, action.target.key, patch, "scale")
+        return self.get(action.target.kind, action.target.key)
 
     def _create(self, action: Create) -> Obj:
         meta = action.body["metadata"]

@@ -160,6 +160,13 @@ class Soak:
         self._begin = self.engine.clock()
         self._full_since = self._looked_at = self.engine.clock()
 
+    def _do_what_is_due(self) -> None:
+        while self._calls and self._calls[0][0] <= self.engine.clock():
+            _, says, do = self._calls.pop(0)
+            self._tell(says)
+            do()
+            self.engine.kubelets.requeue_after()
+
     def _until(self, moment: datetime) -> None:
         """Let time pass and the controllers work, troubles' ends included, until ``moment``."""
         clock = self.engine.clock
@@ -174,11 +181,7 @@ class Soak:
             if upcoming is not None and upcoming < target:
                 target = min(target, max(upcoming, clock() + GRAIN))
             clock.advance_to(target)
-            while self._calls and self._calls[0][0] <= clock():
-                _, says, do = self._calls.pop(0)
-                self._tell(says)
-                do()
-                self.engine.kubelets.requeue_after()
+            self._do_what_is_due()
             if clock() >= moment:
                 self.engine.work_off()
                 return

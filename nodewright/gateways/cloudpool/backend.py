@@ -115,27 +115,31 @@ class Backend:
             raise BackendError(f"GET {path}: the answer can't be read: {error}", 200) from error
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
-        headers = {
-            "Accept": "application/json",
-            **({"Authorization": self.options.login} if self.options.login else {}),
-        }
+        headers = {"Accept": "application/json"}
+        if self.options.login:
+            headers["Authorization"] = self.options.login
         if body is not None:
             headers["Content-Type"] = "application/json"
         data = orjson.dumps(body) if body is not None else None
         request = self.session.request(method, self.url_of(path), data=data, headers=headers, allow_redirects=False)
         try:
             async with request as response:
-                content = bytearray()
-                async for chunk in response.content.iter_any():
-                    content += chunk
-                    if len(content) > _MOST_BYTES:
-                        raise BackendError(f"{method} {path}: the answer is larger than {_MOST_BYTES} bytes", 200)
+                content = await _content(response, f"{method} {path}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise BackendError(f"{method} {path}: {described(error, self.options.timeout)}") from error
         if response.status // 100 != 2:
             text = content[:_QUOTED].decode("utf-8", "replace").strip()
             raise BackendError(f"{method} {path}: it answered {response.status}: {text}", response.status)
         return bytes(content)
+
+
+async def _content(response: aiohttp.ClientResponse, title: str) -> bytearray:
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > _MOST_BYTES:
+            raise BackendError(f"{title}: the answer is larger than {_MOST_BYTES} bytes", 200)
+    return content
 
 
 def described(error: Exception, timeout: float) -> str:

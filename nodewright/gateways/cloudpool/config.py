@@ -90,6 +90,14 @@ def load(path: Path) -> ProxyConfig:
         raise ConfigError(f"could not parse config: {error}") from error
 
 
+def _must_be_complete(auth: Auth) -> None:
+    if auth.kubeconfig or auth.in_cluster:
+        return
+    for name, value in zip(_CERTIFICATES, (auth.certificate, auth.key, auth.ca), strict=True):
+        if not value:
+            raise ConfigError(f"invalid proxy configuration: proxy config: apiServer: auth: missing value: {name}")
+
+
 def parse(text: str) -> ProxyConfig:
     """Raises ConfigError."""
     try:
@@ -99,10 +107,7 @@ def parse(text: str) -> ProxyConfig:
     server, api, backend = (_part(document, name, name) for name in ("server", "apiServer", "backend"))
     auth = _auth(_part(api, "auth", "apiServer.auth"))
     api_url = _url(api, "apiServer", "apiServer")
-    if not (auth.kubeconfig or auth.in_cluster):
-        for name, value in zip(_CERTIFICATES, (auth.certificate, auth.key, auth.ca), strict=True):
-            if not value:
-                raise ConfigError(f"invalid proxy configuration: proxy config: apiServer: auth: missing value: {name}")
+    _must_be_complete(auth)
     return ProxyConfig(
         api_url,
         auth,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
 from controllers.cloudpool import scaledown, world
+from controllers.cloudpool.messages import PoolSize
 from controllers.cloudpool.scaledown import Forward, NotMember, Observed, Refused, Rules, Shrink, Victim
 from controllers.kernel.refs import (
     CSI_NODE,
@@ -91,11 +93,7 @@ class Scaler:
         removed = 0
         for _ in range(_RECONCILES):
             observed = await self._observe(SET_SIZE)
-            try:
-                size = await self._backend.size()
-            except BackendError as error:
-                raise _of_backend(SET_SIZE, "failed to retrieve cloudpool", error) from error
-            match scaledown.plan_size(observed, size, desired):
+            match scaledown.plan_size(observed, await self._size(), desired):
                 case Forward(needless=needless, why=why):
                     if not (needless and removed):
                         _log.info("forwarding", desired=desired, why=why)
@@ -126,6 +124,13 @@ class Scaler:
             kept = "; ".join(f"{machine}: {why}" for machine, why in sorted(shrink.kept.items()))
             raise OperationError(500, SET_SIZE, f"{shrink.missing} machines more should have gone: {kept}")
 
+    async def _size(self) -> PoolSize:
+        """What the backend says of its size now."""
+        try:
+            return await self._backend.size()
+        except BackendError as error:
+            raise _of_backend(SET_SIZE, "failed to retrieve cloudpool", error) from error
+
     async def _shrink(self, shrink: Shrink, stops: GoesOn) -> None:
         """All victims side by side; one that stays doesn't keep the others."""
         slots = asyncio.Semaphore(_AT_ONCE)
@@ -144,11 +149,7 @@ class Scaler:
             raise unexpected[0]
         if failures:
             gone = [victim.machine.id for victim, result in zip(shrink.victims, results, strict=True) if result is None]
-            refusal = "; ".join(str(error) for error in failures)
-            went = f"; gone are {', '.join(gone)}" if gone else ""
-            why = f"scale-down failed: {refusal}{went}"
-            blame = any(isinstance(error, EvacuationError) and error.of_backend for error in failures)
-            raise OperationError(502 if blame else 500, SET_SIZE, why)
+            raise _incomplete([error for error in failures if isinstance(error, EvacuationError)], gone)
 
     async def _remove_one(self, machine: str, decrement: bool, stops: GoesOn) -> None:
         observed = await self._observe(TERMINATE)
@@ -182,6 +183,13 @@ class Scaler:
             PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS,
         )  # fmt: skip
         return world.Objects(*(self._watching.objects(kind) for kind in kinds))
+
+
+def _incomplete(failures: Sequence[EvacuationError], gone: Sequence[str]) -> OperationError:
+    """Some machines could not be removed; ``gone``: those that were."""
+    went = f"; gone are {', '.join(gone)}" if gone else ""
+    why = f"scale-down failed: {'; '.join(map(str, failures))}{went}"
+    return OperationError(502 if any(error.of_backend for error in failures) else 500, SET_SIZE, why)
 
 
 def _of_backend(title: str, what: str, error: BackendError) -> OperationError:

@@ -109,12 +109,10 @@ class Removals:
                 done = await self._scaler.carried_out(group_id, edit)
             except UnavailableError as error:
                 concerned = [call for call in members if call.machines & error.machines] or members
-                for call in concerned:
-                    call.settle(error)
+                _settle_all(concerned, error)
                 continue
             if done:
-                for call in members:
-                    call.settle()
+                _settle_all(members, None)
                 return
         for call in members:
             call.settle(changes_too_often(group_id))

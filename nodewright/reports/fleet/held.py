@@ -95,18 +95,23 @@ def _other_holders(serving: tuple[Serving, ...]) -> Iterator[Problem]:
             yield Problem("", "", "Controllers", "TwoControllers", message, since, step)
 
 
+def _with_bounds(listed: Mapping[Kind, Iterable[Obj]]) -> list[tuple[Kind, Obj]]:
+    """Groups that say how far an autoscaler may scale them."""
+    return [
+        (kind, obj)
+        for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
+        for obj in listed.get(kind, ())
+        if any(name in annotations_of(obj) for name in _SCALED)
+    ]
+
+
 def _without_autoscaler(
     listed: Mapping[Kind, Iterable[Obj]], serving: tuple[Serving, ...], ended: Iterable[Ended]
 ) -> Iterator[Problem]:
     """Groups with bounds for an autoscaler, and none of ours runs: since the last one ended, or the first was made."""
     if any(claim.controller == _AUTOSCALER for each in serving for claim in each.holder.claims):
         return
-    groups = [
-        (kind, obj)
-        for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)
-        for obj in listed.get(kind, ())
-        if any(name in annotations_of(obj) for name in _SCALED)
-    ]
+    groups = _with_bounds(listed)
     if groups:
         kind, first = groups[0]
         title = f"{kind.name}/{key_of(first).name}" if len(groups) == 1 else f"{len(groups)} groups"

@@ -12,6 +12,7 @@ from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.fleet.summary import SINGULAR, Fleet
 from nodewright.reports.tree.drawing import age
 from nodewright.reports.tree.runbooks import runbook_for, with_runbook
+from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.fleet.findings import Usage
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ _LEAST_HELD = 2
 """Lines that what is held needs: its title, and one that counts it."""
 
 
+def _served_by(serving: Serving) -> dict[str, Any]:
+    return {
+        "lease": serving.lease,
+        "holder": str(serving.holder),
+        "version": serving.findings.version,
+        "serves": [str(claim) for claim in serving.holder.claims],
+    }
+
+
 def as_value(fleet: Fleet) -> dict[str, Any]:
     """For ``-o json`` and ``-o yaml``."""
     platform = fleet.platform
@@ -36,15 +46,7 @@ def as_value(fleet: Fleet) -> dict[str, Any]:
         "counts": dict(fleet.counts),
         "machines": dict(fleet.machines),
         "kubelets": dict(fleet.kubelets),
-        "servedBy": [
-            {
-                "lease": each.lease,
-                "holder": str(each.holder),
-                "version": each.findings.version,
-                "serves": [str(claim) for claim in each.holder.claims],
-            }
-            for each in fleet.serving
-        ],
+        "servedBy": [_served_by(each) for each in fleet.serving],
         "quotas": [asdict(usage) for usage in _usages(fleet)],
         "problems": [_as_value(problem) for problem in fleet.problems],
         "held": [_as_value(each) for each in fleet.held],

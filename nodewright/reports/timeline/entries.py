@@ -115,21 +115,24 @@ def _of_event(subject: str, event: Mapping[str, Any]) -> Entry:
     )
 
 
+def _of_operation(title: str, operation: Mapping[str, Any]) -> Entry:
+    what = f"{_text(operation, 'type')} {_text(operation, 'state')}".strip()
+    return Entry(
+        parse_time(operation.get("lastUpdated")),
+        Source.OPERATION,
+        title,
+        _short(what) or "Operation",
+        _one_line(_text(operation, "description")),
+        operation.get("state") == "Failed",
+    )
+
+
 def _of_machine(title: str, machine: Mapping[str, Any]) -> Iterator[Entry]:
     yield from _of_object(title, machine)
     status = _part(machine, "status")
     yield from _of_conditions(title, status.get("conditions"))
-    operation = _part(status, "lastOperation")
-    if operation:
-        what = f"{_text(operation, 'type')} {_text(operation, 'state')}".strip()
-        yield Entry(
-            parse_time(operation.get("lastUpdated")),
-            Source.OPERATION,
-            title,
-            _short(what) or "Operation",
-            _one_line(_text(operation, "description")),
-            operation.get("state") == "Failed",
-        )
+    if operation := _part(status, "lastOperation"):
+        yield _of_operation(title, operation)
     replacement = _part(status, "replacement")
     if replacement:
         at, why = parse_time(replacement.get("startedAt")), _one_line(_text(replacement, "reason"))

@@ -95,17 +95,19 @@ def served_by(kind: Kind, obj: Obj, serving: Iterable[Serving], ended: Iterable[
             lines.append(Branch(f"Lease/{each.lease}", Mood.GOOD, state=str(each.holder), message=_controllers(does)))
     if missing:
         what = ", ".join(name for name in _NEEDED[kind] if name in missing)
-        lines.append(
-            Branch(
-                "nobody",
-                Mood.BAD,
-                reason="NotServed",
-                since=_unserved_since(kind, obj, missing, ended),
-                message=f"no process runs for it: {what}",
-                advice=f"Start `nodewright run` (or `up`); Leases outside of {names.SYSTEM_NAMESPACE} are not seen.",
-            )
-        )
+        lines.append(_nobody(what, _unserved_since(kind, obj, missing, ended)))
     return Branch("Served by", children=tuple(lines))
+
+
+def _nobody(what: str, since: datetime | None) -> Branch:
+    return Branch(
+        "nobody",
+        Mood.BAD,
+        reason="NotServed",
+        since=since,
+        message=f"no process runs for it: {what}",
+        advice=f"Start `nodewright run` (or `up`); Leases outside of {names.SYSTEM_NAMESPACE} are not seen.",
+    )
 
 
 def served_in(leases: Sequence[Obj], now: datetime, kind: Kind, obj: Obj) -> Branch:

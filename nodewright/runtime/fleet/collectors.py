@@ -79,24 +79,34 @@ def families(scene: Scene) -> Iterator[GaugeMetricFamily]:
     yield from _machines(machines, scene.now)
     sets = list(scene.cache.stores.get(MACHINE_SET, ()))
     failed = Counter(controller_uid(m) for m in machines if is_failed(_part(m, "status")))
-    deployment_of = {uid_of(found): controller_uid(found) for found in sets}
-    failed_below = Counter[str]()
-    for uid, count in failed.items():
-        failed_below[deployment_of.get(uid, "")] += count
     alive = [found for found in sets if not _is_history(found)]
     yield from _owners(alive, _SET, metrics.SET_FAILED, failed)
     deployments = scene.cache.stores.get(MACHINE_DEPLOYMENT, ())
-    yield from _owners(deployments, _DEPLOYMENT, metrics.DEPLOYMENT_FAILED, failed_below)
+    yield from _owners(deployments, _DEPLOYMENT, metrics.DEPLOYMENT_FAILED, _by_deployment(failed, sets))
     yield from _checks(scene.cache.stores.get(MACHINE_HEALTH_CHECK, ()))
     yield _family(metrics.QUEUE_DEPTH, [((name,), len(queue)) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_OLDEST, [((name,), queue.oldest) for name, queue in scene.queues.items()])
     yield _family(metrics.QUEUE_BACKING_OFF, [((name,), queue.backing_off) for name, queue in scene.queues.items()])
+    yield _certificates(scene)
+    yield _family(metrics.CACHE_STALENESS, [((kind.name,), age) for kind, age in scene.staleness.items()])
+
+
+def _by_deployment(failed: Mapping[str, int], sets: Iterable[Obj]) -> Counter[str]:
+    """``failed`` by UID of a MachineSet → by UID of the MachineDeployment that owns it."""
+    deployment_of = {uid_of(found): controller_uid(found) for found in sets}
+    failed_below = Counter[str]()
+    for uid, count in failed.items():
+        failed_below[deployment_of.get(uid, "")] += count
+    return failed_below
+
+
+def _certificates(scene: Scene) -> GaugeMetricFamily:
+    """Of each kind, the one that ends first."""
     ends: dict[str, datetime] = {}
     for kind, end in scene.certificates:
         ends[kind] = min(end, ends.get(kind, end))
     left = [((str(kind),), (end - scene.now).total_seconds()) for kind, end in ends.items()]
-    yield _family(metrics.CERTIFICATE_EXPIRY, left)
-    yield _family(metrics.CACHE_STALENESS, [((kind.name,), age) for kind, age in scene.staleness.items()])
+    return _family(metrics.CERTIFICATE_EXPIRY, left)
 
 
 def _checks(checks: Iterable[Obj]) -> Iterator[GaugeMetricFamily]:

@@ -106,9 +106,7 @@ def event_of(line: bytes, kind: Kind, heaviest: int) -> dict[str, Any]:
         raise MalformedAnswerError(f"{what}: an event has no type or no object")
     problem = ""
     if type_ == "BOOKMARK":
-        meta = obj.get("metadata")
-        sound = isinstance(meta, dict) and _is_text(meta.get("resourceVersion"), _LONGEST_VERSION)
-        problem = "" if sound else ".metadata.resourceVersion is not text"
+        problem = _why_no_bookmark(obj)
     elif type_ != "ERROR":
         problem = why_no_object(obj, kind)
     if problem:
@@ -124,6 +122,12 @@ def checked(answer: dict[str, Any], kind: Kind) -> dict[str, Any]:
         if problem:
             raise MalformedAnswerError(f"{kind.name}: the answer{problem}")
     return answer
+
+
+def _why_no_bookmark(obj: Mapping[str, Any]) -> str:
+    meta = obj.get("metadata")
+    sound = isinstance(meta, dict) and _is_text(meta.get("resourceVersion"), _LONGEST_VERSION)
+    return "" if sound else ".metadata.resourceVersion is not text"
 
 
 def why_no_object(obj: object, kind: Kind) -> str:

@@ -23,15 +23,7 @@ def for_each_cluster(wanted: Reconcilers) -> Reconcilers:
     """``wanted``; where the autoscaler's options choose Clusters, it and the controller of ProvisioningRequests become
     one for each of those, beside the one of the management cluster or instead of it.
     """
-    readers: WeakValueDictionary[Key, Reader] = WeakValueDictionary()
-
-    def reader_of(cluster: Key) -> Reader:
-        """One for the reconcilers of a Cluster, as long as one of them is there."""
-        found = readers.get(cluster)
-        if found is None:
-            found = readers[cluster] = Reader()
-        return found
-
+    reader_of = _shared_readers()
     found: list[Reconciler[Any]] = []
     for reconciler in wanted:
         options = _options_of(reconciler)
@@ -54,6 +46,19 @@ def _options_of(reconciler: Reconciler[Any]) -> AutoscalerOptions | None:
     if isinstance(reconciler, AutoscalerReconciler):
         return reconciler.options
     return reconciler.setting.autoscaler if isinstance(reconciler, ProvisioningRequestReconciler) else None
+
+
+def _shared_readers() -> Callable[[Key], Reader]:
+    """One reader for the reconcilers of a Cluster, as long as one of them is there."""
+    readers: WeakValueDictionary[Key, Reader] = WeakValueDictionary()
+
+    def reader_of(cluster: Key) -> Reader:
+        found = readers.get(cluster)
+        if found is None:
+            found = readers[cluster] = Reader()
+        return found
+
+    return reader_of
 
 
 def _each(reconciler: _Scaling, options: AutoscalerOptions, reader_of: Callable[[Key], Reader]) -> EachCluster:

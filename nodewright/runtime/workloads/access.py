@@ -171,13 +171,7 @@ class ClusterAccess:
         body = self._cluster()
         uid = uid_of(body) if body is not None else ""
         if secret is None:
-            if recorded_secret(body) or self._seen_with == uid:
-                self._unreachable(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
-            elif has_own_api(body):
-                text = f"its control plane is not there yet: the first Machine of it makes Secret {self._key}"
-                self._unreachable(Reason.KUBECONFIG_MISSING, text)
-            else:
-                self._is(MANAGEMENT_CLUSTER)
+            self._look_without_secret(body, seen_before=self._seen_with == uid)
             return await _for_ever()
         self._seen_with = uid
         try:
@@ -188,6 +182,15 @@ class ClusterAccess:
         while True:
             await self._live(connection)
             await asyncio.sleep(self._options.retry)
+
+    def _look_without_secret(self, body: Obj | None, *, seen_before: bool) -> None:
+        if recorded_secret(body) or seen_before:
+            self._unreachable(Reason.KUBECONFIG_MISSING, f"Secret {self._key} is gone")
+        elif has_own_api(body):
+            text = f"its control plane is not there yet: the first Machine of it makes Secret {self._key}"
+            self._unreachable(Reason.KUBECONFIG_MISSING, text)
+        else:
+            self._is(MANAGEMENT_CLUSTER)
 
     async def _live(self, connection: Connection) -> None:
         """One connection, from the first contact until it is lost; or one vain attempt at it."""

@@ -31,16 +31,20 @@ def connection_in(secret: Obj, policy: ServerPolicy = STRICT) -> Connection:
     if key is None:
         raise ConfigurationError(f"{title}: there is no key {KUBECONFIG_KEY} (or {KUBECONFIG_OTHER_KEY}) in its data")
     title = f"{title}, key {key}"
-    try:
-        text = base64.b64decode(str(data[key]), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ConfigurationError(f"{title}: not base64") from error
-    if len(text) > LARGEST:
-        raise ConfigurationError(f"{title}: larger than {LARGEST} bytes")
-    connection = parse_kubeconfig(text, title)
+    connection = parse_kubeconfig(_decoded(str(data[key]), title), title)
     policy.check(connection, title)
     try:
         connection.ssl_context()
     except ConfigurationError:
         raise ConfigurationError(f"{title}: a certificate or key of it can't be used") from None
     return replace(connection, sockets=policy.sockets())
+
+
+def _decoded(value: str, title: str) -> bytes:
+    try:
+        text = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ConfigurationError(f"{title}: not base64") from error
+    if len(text) > LARGEST:
+        raise ConfigurationError(f"{title}: larger than {LARGEST} bytes")
+    return text

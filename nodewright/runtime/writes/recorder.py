@@ -194,19 +194,11 @@ class EventRecorder:
         sentence.written = True
 
     def _body(self, event: Event, sentence: _Sentence, key: Key) -> dict[str, Any]:
-        target = event.target
-        involved = {
-            "apiVersion": target.kind.api_version,
-            "kind": target.kind.name,
-            "name": target.key.name,
-            **({"namespace": target.key.namespace} if target.key.namespace else {}),
-            **({"uid": target.uid} if target.uid else {}),
-        }
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": key.name, "namespace": key.namespace},
-            "involvedObject": involved,
+            "involvedObject": _involved(event.target),
             "type": event.type,
             "reason": event.reason,
             "message": sentence.message[:_LONGEST_MESSAGE],
@@ -217,3 +209,14 @@ class EventRecorder:
             "lastTimestamp": format_time(sentence.last),
             "count": sentence.count,
         }
+
+
+def _involved(target: Ref) -> dict[str, str]:
+    """As a core/v1 ObjectReference."""
+    return {
+        "apiVersion": target.kind.api_version,
+        "kind": target.kind.name,
+        "name": target.key.name,
+        **({"namespace": target.key.namespace} if target.key.namespace else {}),
+        **({"uid": target.uid} if target.uid else {}),
+    }

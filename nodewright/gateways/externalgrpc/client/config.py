@@ -38,8 +38,8 @@ class CloudConfig:
         return grpc.ssl_channel_credentials(root_certificates=cacert, private_key=key, certificate_chain=cert)
 
 
-def read_config(text: str) -> CloudConfig:
-    """Raises CloudConfigError. Other keys are passed over, as upstream does."""
+def _values(text: str) -> dict[str, str]:
+    """By key, "" where it is not given."""
     try:
         found = yamltext.load(text)
     except yamltext.TextError as error:
@@ -50,6 +50,12 @@ def read_config(text: str) -> CloudConfig:
     for key, value in values.items():
         if not isinstance(value, str):
             raise CloudConfigError(f"{key}: must be text")
+    return values
+
+
+def read_config(text: str) -> CloudConfig:
+    """Raises CloudConfigError. Other keys are passed over, as upstream does."""
+    values = _values(text)
     _check_address(values["address"])
     if values["cert"]:
         for key in ("key", "cacert"):

@@ -88,16 +88,17 @@ def template(content: bytes) -> Shape:
     for what, entries in (("labels", node.metadata.labels), ("taints", node.spec.taints), ("resources", offered)):
         if len(entries) > limits.MAX_PROVIDER_ENTRIES:
             raise AnswerError(f"NodeGroupTemplateNodeInfo: more than {limits.MAX_PROVIDER_ENTRIES} {what}")
-    taints = []
-    for taint in node.spec.taints:
-        if not taint.key or taint.effect not in _EFFECTS:
-            raise AnswerError(f"NodeGroupTemplateNodeInfo: taint {reported(taint.key)!r} has no known effect")
-        taints.append(Taint(key=taint.key, value=taint.value, effect=taint.effect))
     return Shape(
         capacity={name: amount.string for name, amount in offered.items()},
         labels={key: value for key, value in node.metadata.labels.items() if key != _HOSTNAME},
-        taints=tuple(taints),
+        taints=tuple(map(_taint, node.spec.taints)),
     )
+
+
+def _taint(taint: core.Taint) -> Taint:
+    if not taint.key or taint.effect not in _EFFECTS:
+        raise AnswerError(f"NodeGroupTemplateNodeInfo: taint {reported(taint.key)!r} has no known effect")
+    return Taint(key=taint.key, value=taint.value, effect=taint.effect)
 
 
 def options(found: wire.NodeGroupAutoscalingOptionsResponse) -> dict[str, str]:
