@@ -15,7 +15,7 @@ from api import capacity_names
 from api.capacity_conditions import CapacityReason
 from controllers.autoscaler.pod_quotas import QuotaLeft, quotas_left, use_of
 from controllers.autoscaler.requests import pod_of_template
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import counted, parse_time
 from controllers.kernel.refs import (
     CAPACITY_BUFFER,
     DEPLOYMENT,
@@ -33,8 +33,7 @@ from controllers.kernel.refs import (
     ref_of,
     spec_of,
 )
-from controllers.kernel.wording import counted
-from controllers.scheduling.amounts import ShapeError, at_most, quantities
+from controllers.scheduling.demand import ShapeError, at_most, quantities
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import PODS, PodInfo
 

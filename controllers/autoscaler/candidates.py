@@ -17,12 +17,12 @@ from api.selectors import Operator, Requirement
 from controllers.autoscaler import templates
 from controllers.autoscaler.cluster_state import ClusterState, GroupState, Making, OwnGroups
 from controllers.kernel.actions import Create, Delete
-from controllers.kernel.digest import digest
+from controllers.kernel.conditions import counted
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Obj, Ref, spec_of
-from controllers.kernel.wording import counted
 from controllers.scaling.creation import make, unmake
 from controllers.scaling.node_group import Bounds, NodeGroup
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.shapes import Demand, PodKind
 from providers.base.contract import Shape
 

@@ -11,7 +11,7 @@ from controllers.autoscaler.objects import Objects
 from controllers.autoscaler.quotas import Quota, capacity_of, read_quotas
 from controllers.autoscaler.requests import Request
 from controllers.kernel.refs import Obj
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.shapes import Amounts
 
 

@@ -12,9 +12,8 @@ from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.quotas import Quota, spelled
 from controllers.kernel.actions import Event, Patch
-from controllers.kernel.conditions import Condition, Moment, find, merge_in_place, merge_patch
+from controllers.kernel.conditions import Condition, Moment, counted, find, merge_in_place, merge_patch, some_of
 from controllers.kernel.refs import Obj, Ref, generation_of, mapping, resource_version_of
-from controllers.kernel.wording import counted, some_of
 
 _MOST_GROUPS = 3
 _WITH_EVENT = (

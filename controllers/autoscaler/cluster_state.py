@@ -21,19 +21,18 @@ from controllers.autoscaler.objects import Objects as Objects  # noqa: PLC0414 -
 from controllers.autoscaler.objects import WorkloadObjects as WorkloadObjects  # noqa: PLC0414 - likewise
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
-from controllers.autoscaler.starting import Starting, Startup
+from controllers.autoscaler.templates import Starting, Startup
 from controllers.autoscaler.upcoming_zones import UpcomingZones, upcoming_zones_of
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.node_owner import owner_uid
+from controllers.kernel.node_policy import owner_uid
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Key, Obj, annotations_of, is_deleting, key_of, labels_of, spec_of, uid_of
-from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.discovery import BadGroup, discover, with_options
-from controllers.scaling.node_group import NodeGroup, ScaledGroup, is_rolling
-from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.disruption import Budget, read_budget
+from controllers.scaling.node_group import BadGroup, NodeGroup, ScaledGroup, discover, is_rolling, with_options
+from controllers.scaling.resize import Scaler
+from controllers.scheduling.demand import ShapeError
+from controllers.scheduling.drainability import Budget, read_budget
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import NodeInfo, PodInfo, PodKind
 from providers.base.contract import Shape

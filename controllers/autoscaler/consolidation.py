@@ -33,9 +33,8 @@ from controllers.autoscaler.scale_up import Growth
 from controllers.autoscaler.scaledown.eligibility import AS_USUAL, Consolidating, Context, Owner, context_of, first
 from controllers.autoscaler.scaledown.planner import ScaleDown
 from controllers.kernel.actions import Create
-from controllers.kernel.conditions import format_time
+from controllers.kernel.conditions import counted, format_time
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.wording import counted
 from controllers.scaling.creation import make
 
 _SEEN_BY_THEN = timedelta(minutes=1)

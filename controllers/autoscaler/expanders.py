@@ -23,7 +23,7 @@ from typing import Any
 
 from api.yamltext import shown
 from controllers.autoscaler.prices import PriceTable
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.scheduling.binpacking import Estimate
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import CPU, MEMORY, PODS, Amounts, NodeInfo

@@ -12,11 +12,10 @@ from controllers.autoscaler.health import unprovisionable, upcoming
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.plan import decide, why_not
 from controllers.autoscaler.refusing import Answer, refused
-from controllers.autoscaler.reporting import problems_of
 from controllers.autoscaler.requests import consumed_by
-from controllers.kernel.conditions import format_time
+from controllers.autoscaler.status import problems_of
+from controllers.kernel.conditions import counted, format_time
 from controllers.kernel.refs import Key, Obj, Ref, key_of
-from controllers.kernel.wording import counted
 from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo
 
 _MOST_NODES = 10

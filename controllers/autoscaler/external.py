@@ -28,9 +28,9 @@ from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.options import AutoscalerOptions, ConsolidationOptions
 from controllers.kernel.conditions import format_time
-from controllers.kernel.node_owner import owner_uid
+from controllers.kernel.node_policy import owner_uid
 from controllers.kernel.refs import MACHINE_SET, Obj, annotations_of, spec_of
-from controllers.scaling.discovery import Discovery
+from controllers.scaling.node_group import Discovery
 from providers.base.contract import Shape
 from providers.base.errors import ErrorClass
 

@@ -15,8 +15,7 @@ from controllers.autoscaler.gang_rollback import resting
 from controllers.autoscaler.gangs import Gang, in_turn, within
 from controllers.autoscaler.projected import ProjectedCluster
 from controllers.autoscaler.scale_up import Growth, Left
-from controllers.kernel.conditions import format_time
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted, format_time
 from controllers.scheduling.classes import Group
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.shapes import PodInfo

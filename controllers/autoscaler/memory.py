@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from controllers.autoscaler.backoff import Backoff
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 
 T = TypeVar("T")
 

@@ -26,8 +26,8 @@ from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
 from controllers.autoscaler.upcoming_zones import domain_order
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.ownership import controller_uid
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.node_policy import cluster_key_of
+from controllers.kernel.ownership import cluster_of, controller_uid, paused_by
 from controllers.kernel.refs import (
     CAPACITY_BUFFER,
     CAPACITY_QUOTA,
@@ -59,9 +59,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import ManagementCluster, ShapeUnknown, Unreachable, View
-from controllers.kernel.workload import cluster_key_of
-from controllers.scaling.discovery import BadGroup, discover
-from controllers.scaling.node_group import NodeGroup
+from controllers.scaling.node_group import BadGroup, NodeGroup, discover
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
 from providers.base.contract import Shape

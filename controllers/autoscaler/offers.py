@@ -15,7 +15,7 @@ from controllers.autoscaler.candidates import OfferedClass, body_of
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.templates import shape_of
 from controllers.kernel.failure_domains import domains_of
-from controllers.kernel.pausing import cluster_of
+from controllers.kernel.ownership import cluster_of
 from controllers.kernel.refs import MACHINE_CLASS, Obj, Ref, annotations_of, is_deleting, key_of, labels_of, ref_of
 from controllers.kernel.view import ShapeUnknown, View
 

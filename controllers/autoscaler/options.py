@@ -11,7 +11,7 @@ from api.selectors import EVERYTHING, Selector
 from controllers.autoscaler.backoff import Pauses
 from controllers.autoscaler.expanders import Choosing
 from controllers.kernel.refs import Key
-from controllers.scaling.discovery import Discovery
+from controllers.scaling.node_group import Discovery
 
 _GIB = 1024**3
 _WHERE_CLUSTER_AUTOSCALERS_ARE = "kube-system"

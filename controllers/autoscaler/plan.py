@@ -21,16 +21,15 @@ from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import ProjectedCluster, project
-from controllers.autoscaler.reporting import MOST_EVENTS, configured, ref_of_pod, report
 from controllers.autoscaler.scale_up import MOST_EXPLAINED, Growth, ScaleUp
 from controllers.autoscaler.scaledown import actuation
 from controllers.autoscaler.scaledown.planner import plan_scale_down
+from controllers.autoscaler.status import MOST_EVENTS, configured, ref_of_pod, report
 from controllers.kernel.actions import Action, Create, Delete, Event
+from controllers.kernel.conditions import counted
 from controllers.kernel.plan import Plan, Step, Wait, steps
 from controllers.kernel.refs import LEASE, MACHINE_CLASS, Ref
-from controllers.kernel.wording import counted
-from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.resize import Resize, Scaling
+from controllers.scaling.resize import Resize, Scaler, Scaling
 
 GATHERING = "pods still come"
 _SOON = 1.0

@@ -16,8 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from controllers.kernel.refs import Obj, key_of, mapping, spec_of
-from controllers.scheduling.amounts import Quantities, ShapeError, at_most, quantities
-from controllers.scheduling.pod_requests import effective_requests
+from controllers.scheduling.demand import Quantities, ShapeError, at_most, effective_requests, quantities
 from controllers.scheduling.shapes import CPU, MEMORY, PODS, Amounts
 
 _LIMITS, _REQUESTS = "limits.", "requests."

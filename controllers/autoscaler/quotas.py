@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from api import capacity_names
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
 from controllers.kernel.refs import CAPACITY_QUOTA, Obj, Ref, is_deleting, labels_of, mapping, ref_of, spec_of
-from controllers.scheduling.amounts import ShapeError, at_most, quantities, whole
+from controllers.scheduling.demand import ShapeError, at_most, quantities, whole
 from controllers.scheduling.shapes import Amounts
 
 

@@ -16,7 +16,7 @@ from controllers.autoscaler import record as records
 from controllers.autoscaler.record import Record
 from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.refs import PROVISIONING_REQUEST, Key, Obj, Ref, is_deleting, key_of, ref_of
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.shapes import PodInfo
 

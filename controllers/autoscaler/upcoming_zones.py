@@ -14,7 +14,7 @@ from datetime import datetime
 
 from controllers.kernel.failure_domains import choose, domains_of, read_resting, rotation_of
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.pausing import cluster_of
+from controllers.kernel.ownership import cluster_of
 from controllers.kernel.refs import Obj, uid_of
 from controllers.kernel.view import View
 from controllers.scheduling.shapes import NodeInfo

@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from api.selectors import Operator, Requirement
-from controllers.scheduling.classes import Classes, Group, PodClass
+from controllers.scheduling.classes import Classes, Group, Index, PodClass
 from controllers.scheduling.likeness import admits
-from controllers.scheduling.marks import Index
 from controllers.scheduling.matchers import SpreadOver
 from controllers.scheduling.rules import Evenly
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodInfo, PodKind, Spread

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from controllers.binder.decisions import Reported
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.refs import POD, Obj, Ref, is_deleting, labels_of, ref_of, spec_of, uid_of
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.shapes import NodeInfo, PodInfo, Taint
 

@@ -33,7 +33,7 @@ from controllers.kernel.bootstrapping import (
     DataPresent,
 )
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import SECRET, Key, Obj, Ref, key_of, labels_of, mapping, uid_of
 from providers.base.user_data import TooLarge, fit
 

@@ -33,8 +33,8 @@ from controllers.bootstrap.authorities import (
 )
 from controllers.bootstrap.calls import Call, Change, Get, Post, Refused, data_of
 from controllers.kernel.bootstrapping import FoundingOrder
+from controllers.kernel.node_policy import kubeconfig_secret_of
 from controllers.kernel.refs import SECRET, Key, Obj, Ref, annotations_of, key_of, objects, uid_of
-from controllers.kernel.workload import kubeconfig_secret_of
 
 Talk = Generator[Call, Obj | None, Any]
 

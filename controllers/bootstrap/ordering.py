@@ -30,7 +30,7 @@ from controllers.kernel.bootstrapping import (
     NoTarget,
     Support,
 )
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import Key, Ref
 from providers.base.contract import BootstrapFormat, HostContent, HostRequest, KubeletUpgrade
 from providers.base.user_data import TooLarge, UserDataLimit, fit

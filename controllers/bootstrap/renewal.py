@@ -32,8 +32,8 @@ from controllers.bootstrap.authorities import (
 from controllers.bootstrap.calls import Call, Change, Get, data_of
 from controllers.bootstrap.founding import authority_key, is_of_another, is_ours
 from controllers.kernel.certificates import Certificate, CertificateKind, CertificatesRead
+from controllers.kernel.node_policy import kubeconfig_secret_of
 from controllers.kernel.refs import SECRET, Key, Obj, Ref, key_of, mapping, objects, resource_version_of, uid_of
-from controllers.kernel.workload import kubeconfig_secret_of
 
 LEAST_LEFT: Final = timedelta(days=90)
 _GAIN: Final = timedelta(minutes=1)

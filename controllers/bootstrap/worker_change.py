@@ -15,7 +15,7 @@ from controllers.bootstrap import documents, prepare, worker_way_back
 from controllers.bootstrap.install import kubernetes_program, present, repositories, runtime_steps
 from controllers.bootstrap.join import Join
 from controllers.bootstrap.steps import ContentFile, File, Files, Present, Script, Service, Step
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 
 TRIES: Final = 10
 """Of a step that fetches something, before the host goes back: about 6 min. The others fail for good at once."""

@@ -16,7 +16,7 @@ from controllers.certificatesigningrequest.foreign_names import Asker, first_for
 from controllers.certificatesigningrequest.request import NODE_PREFIX, Request, UnreadableError, read
 from controllers.kernel.bound_hosts import likeliest
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.node_owner import is_recorded_for, owner_uid, provider_id_of
+from controllers.kernel.node_policy import cluster_key_of, is_recorded_for, owner_uid, provider_id_of_node
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     CLUSTER,
@@ -51,7 +51,6 @@ from controllers.kernel.view import (
     View,
     Workload,
 )
-from controllers.kernel.workload import cluster_key_of
 from providers.base.contract import HostState
 
 READS = (CERTIFICATE_SIGNING_REQUEST, CLUSTER, MACHINE, NODE, SERVICE, ENDPOINTS)
@@ -227,7 +226,7 @@ def machines_named(name: str, view: View) -> list[Obj]:
         return [owner] if owner is not None and lives_here and is_recorded_for(node, owner) else []
     local = [machine for machine in _named(name, view) if _lives_here(machine, view)]
     free = [machine for machine in local if _node_of(machine) in {"", name}]
-    return likeliest(machine for machine in free if provider_id_of(machine)) or free
+    return likeliest(machine for machine in free if provider_id_of_node(machine)) or free
 
 
 def conditions(csr: Obj) -> list[Mapping[str, Any]]:
@@ -316,10 +315,10 @@ def _proof(machine: Obj, node: Obj | None, read: HostRead, name: str) -> Proof:
     host = read.host
     if not host.provider_id or host.state in {HostState.DELETING, HostState.FAILED, HostState.UNFINISHED}:
         return Proof(f"the host of {title} does not run (state {host.state})")
-    bound = provider_id_of(machine)
+    bound = provider_id_of_node(machine)
     if bound and bound != host.provider_id:
         return Proof(f"spec.providerID of {title} is not that of its host")
-    if node is not None and provider_id_of(node) not in {"", host.provider_id}:
+    if node is not None and provider_id_of_node(node) not in {"", host.provider_id}:
         return Proof(f"Node {name} is another host: its providerID differs from that of the host of {title}")
     host_names = frozenset({plain(host.name), *(plain(a.address) for a in host.addresses if a.type in _NAMES)} - {""})
     if plain(name) not in host_names:

@@ -9,7 +9,7 @@ from controllers.certificatesigningrequest.foreign_names import KUBERNETES
 from controllers.certificatesigningrequest.observe import READS, Observed, needs, observe
 from controllers.certificatesigningrequest.plan import plan
 from controllers.certificatesigningrequest.request import node_name_of
-from controllers.kernel.node_owner import owner_title, owner_uid, provider_id_of
+from controllers.kernel.node_policy import owner_title, owner_uid, provider_id_of_node
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
@@ -91,7 +91,7 @@ def _of_node(name: str, view: View) -> Iterable[Obj]:
 
 
 def _owner(node: Obj) -> tuple[object, ...]:
-    return (uid_of(node), owner_uid(node), owner_title(node), provider_id_of(node))
+    return (uid_of(node), owner_uid(node), owner_title(node), provider_id_of_node(node))
 
 
 def _host(machine: Obj) -> tuple[object, ...]:

@@ -27,9 +27,8 @@ from controllers.cloudpool.messages import MachineState, Membership, PoolMachine
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find as condition_of
 from controllers.kernel.conditions import parse_time
-from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.machine_facts import MachineFacts, read_membership
 from controllers.kernel.ownership import controlled
-from controllers.kernel.protection import read_membership
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_DEPLOYMENT,
@@ -46,8 +45,8 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import NAMESPACE, OWNER, View
-from controllers.scaling.delete_marks import Scaler, is_marked_by
 from controllers.scaling.node_group import UNBOUNDED, NodeGroup, ScaledGroup
+from controllers.scaling.resize import Scaler, is_marked_by
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (MACHINE_DEPLOYMENT, MACHINE_SET)}
 READS: tuple[Kind, ...] = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)

@@ -16,7 +16,7 @@ from api import names
 from controllers.drain import cordon as cordoning
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import format_time, parse_time
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import NODE, Obj, annotations_of, ref_of, resource_version_of, spec_of
 
 

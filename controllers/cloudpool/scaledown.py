@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from controllers.cloudpool.matching import Pairs, pair
 from controllers.cloudpool.messages import MachineState, PoolMachine, PoolSize
 from controllers.cloudpool.world import World
-from controllers.kernel.wording import counted, some_of
+from controllers.kernel.conditions import counted, some_of
 from controllers.scheduling.drainability import DrainRules
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Removed, plan_removal
 

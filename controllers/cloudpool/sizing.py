@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from controllers.cloudpool.pool import MARK, Member, Pool
 from controllers.kernel.actions import Action, Patch
+from controllers.kernel.conditions import counted
+from controllers.kernel.deletions import in_order
 from controllers.kernel.plan import Plan
-from controllers.kernel.victims import in_order
-from controllers.kernel.wording import counted
 from controllers.scaling import resize
 from controllers.scaling.resize import ByName, Resize, Scaling
 
@@ -40,7 +40,7 @@ def smaller(pool: Pool, victims: Iterable[Member], replicas: int, why: str, reco
 
 def record_on(pool: Pool, record: Record, why: str) -> Patch:
     """Annotations of the pool; its size stays."""
-    return resize.annotate(pool.scaled.group, record, why)
+    return resize.annotate_group(pool.scaled.group, record, why)
 
 
 def resized(pool: Pool, replicas: int, why: str, record: Record | None = None) -> Action:

@@ -10,8 +10,8 @@ from api import names
 from controllers.cloudpool.record import drained_by_another
 from controllers.kernel.conditions import is_true
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, key_of, labels_of, spec_of
-from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.disruption import Budget, read_budget
+from controllers.scheduling.demand import ShapeError
+from controllers.scheduling.drainability import Budget, read_budget
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.shapes import NodeInfo, PodInfo
 from controllers.scheduling.volumes import VolumeBook

@@ -11,8 +11,8 @@ from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Action, Event, RenewKubeconfig
 from controllers.kernel.certificates import EXPIRING, Certificate, CertificateKind, CertificatesRead, CertificatesUnread
 from controllers.kernel.conditions import Condition, find
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.refs import key_of
-from controllers.kernel.workload import endpoint_of
 
 AGAIN = 60.0
 """Seconds until a reconcile looks again at what was read: Secrets are not watched."""

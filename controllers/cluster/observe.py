@@ -18,7 +18,7 @@ from controllers.kernel.certificates import (
 )
 from controllers.kernel.endpoints import NOBODY_MAKES, EndpointsView
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.pausing import paused_by
+from controllers.kernel.ownership import paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,

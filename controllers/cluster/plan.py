@@ -11,14 +11,13 @@ from api.names import ClusterPhase
 from controllers.cluster import certificates, endpoint, reachability
 from controllers.cluster.observe import Observed
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, merge, merge_patch, typed
+from controllers.kernel.budgets import StatusChange, hold_back
+from controllers.kernel.conditions import Condition, counted, merge, merge_patch, typed
 from controllers.kernel.deletions import Deletions, roll_up_deletions
-from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.plan import NOTHING, Blocked, Plan, Step, Wait, steps
 from controllers.kernel.refs import generation_of, key_of, resource_version_of
 from controllers.kernel.view import Unreachable
-from controllers.kernel.wording import counted
-from controllers.kernel.workload import endpoint_of
 
 _OWNED = frozenset(str(type_) for type_ in ClusterCondition)
 _MOST_REASONS = 3

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from controllers.cluster.observe import Observed, observe
 from controllers.cluster.plan import plan
+from controllers.kernel.budgets import gathering
 from controllers.kernel.certificates import NOBODY_READS, CertificatesView
 from controllers.kernel.endpoints import NOBODY_MAKES, EndpointsView
 from controllers.kernel.machine_facts import read
-from controllers.kernel.pace import gathering
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key, Kind, Obj, key_of

@@ -12,7 +12,7 @@ from api.views import ControlPlaneSpecView
 from controllers.bootstrap.hazards import Context, hazards
 from controllers.bootstrap.join import OLDEST_SKEW
 from controllers.controlplane.state import InPlace, Policy
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.conditions import find, parse_time, some_of
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import (
     MACHINE,
@@ -28,7 +28,6 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.version import Version, dotted, parse
 from controllers.kernel.view import CLUSTER_NAME, View
-from controllers.kernel.wording import some_of
 
 STATIC_NAMESPACE = "kube-system"
 _MOST_NAMES = 5

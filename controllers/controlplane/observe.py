@@ -33,11 +33,10 @@ from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnrea
 from controllers.kernel.etcd_snapshots import NOBODY_SAVES, SnapshotRead, SnapshotsView
 from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.in_place import Revision
-from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
-from controllers.kernel.ownership import controlled
-from controllers.kernel.pausing import paused_by
+from controllers.kernel.ownership import controlled, paused_by
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,

@@ -13,8 +13,7 @@ from controllers.kernel import certificates
 from controllers.kernel.certificates import CertificatesView
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.etcd_snapshots import NOBODY_SAVES, SnapshotsView
-from controllers.kernel.ownership import controller_of
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of, controller_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, DEPLOYMENT, MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of

@@ -16,8 +16,8 @@ from controllers.controlplane.quorum import votes_of
 from controllers.controlplane.state import Join, Remove, State, Step, UpgradeInPlace
 from controllers.kernel.actions import TakeEtcdSnapshot
 from controllers.kernel.conditions import Condition, find, format_time, parse_time
-from controllers.kernel.digest import digest
 from controllers.kernel.etcd_snapshots import SnapshotFailed, SnapshotTaken, SnapshotTarget, SnapshotUnderWay
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import Key, key_of, mapping
 
 MOST_AGE = timedelta(hours=1)

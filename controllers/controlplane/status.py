@@ -10,11 +10,10 @@ from controllers.controlplane.making import selector
 from controllers.controlplane.observe import Observed
 from controllers.controlplane.quorum import votes_of
 from controllers.controlplane.state import Decision, Machine, Wait
-from controllers.kernel.conditions import Condition, Moment, find, merge_in_place, merge_patch
+from controllers.kernel.conditions import Condition, Moment, counted, find, merge_in_place, merge_patch
 from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdUnread
 from controllers.kernel.refs import generation_of, is_deleting
 from controllers.kernel.version import parse
-from controllers.kernel.wording import counted
 
 OWNED = frozenset(str(type_) for type_ in ControlPlaneCondition)
 _MOST = 5

@@ -8,7 +8,7 @@ from api.views import ControlPlaneSpecView
 from controllers.controlplane.waiting import kubelet_of_template
 from controllers.kernel.actions import Patch
 from controllers.kernel.control_planes import oldest_of
-from controllers.kernel.pausing import paused_by
+from controllers.kernel.ownership import paused_by
 from controllers.kernel.refs import (
     MACHINE_DEPLOYMENT,
     Obj,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from controllers.kernel.conditions import some_of
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, is_deleting, key_of, mapping, spec_of
 from controllers.kernel.version import Version, parse
 from controllers.kernel.view import CLUSTER_NAME, View
-from controllers.kernel.wording import some_of
 
 OWNERS = (MACHINE_DEPLOYMENT, MACHINE_SET)
 _MOST_NAMES = 3

@@ -17,9 +17,8 @@ from controllers.drain.cordon import cordon, is_cordoned
 from controllers.drain.pods import Sorted, lost_with
 from controllers.drain.stages import NO_DEADLINES, Deadlines, Stage
 from controllers.kernel.actions import Action, Patch
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.conditions import find, parse_time, some_of
 from controllers.kernel.refs import Obj, key_of
-from controllers.kernel.wording import some_of
 
 UNREACHABLE_GRACE = timedelta(seconds=60)
 """How long a Node may be silent before what is left on it is given up. Ready turns Unknown after some 40 s."""

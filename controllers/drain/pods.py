@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controllers.drain.budgets import Hold, PDBBudget
-from controllers.drain.context import DrainContext
-from controllers.drain.rules import Behavior
+from controllers.drain.context import Behavior, DrainContext
 from controllers.kernel.refs import DAEMON_SET, Obj, annotations_of, is_deleting, key_of, spec_of
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"

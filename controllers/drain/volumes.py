@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controllers.drain.context import DrainContext, claims_of
+from controllers.kernel.conditions import some_of
 from controllers.kernel.refs import Obj, spec_of
-from controllers.kernel.wording import some_of
 
 _CSI = "kubernetes.io/csi/"
 _MOST_NAMES = 5

@@ -13,15 +13,13 @@ from enum import StrEnum
 
 from api import names
 from controllers.kernel.actions import Event
-from controllers.kernel.machine_facts import MachineFacts
+from controllers.kernel.conditions import counted, some_of
+from controllers.kernel.deletions import removable
+from controllers.kernel.machine_facts import WAY_OUT, MachineFacts
 from controllers.kernel.plan import Plan
-from controllers.kernel.protection import WAY_OUT
 from controllers.kernel.refs import Key, Obj, annotations_of, generation_of, resource_version_of, spec_of
-from controllers.kernel.victims import removable
-from controllers.kernel.wording import counted, some_of
-from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.node_group import NodeGroup, Obstacle, ScaledGroup, is_rolling
-from controllers.scaling.resize import ByName, Resize, Scaling
+from controllers.scaling.resize import ByName, Resize, Scaler, Scaling
 
 MARK = Scaler.EXTERNAL_GRPC
 

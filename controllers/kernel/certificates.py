@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -26,7 +27,6 @@ from controllers.kernel.refs import (
     status_of,
 )
 from controllers.kernel.view import CLUSTER_NAME, ManagementCluster, View
-from controllers.kernel.workload import endpoint_of
 
 
 class CertificateKind(StrEnum):

@@ -1,17 +1,27 @@
-"""metav1.Condition lists and status patches, computed as values.
+"""Conditions, the sentences in them, and what the plans of sets have in common when they report.
+
+Plans of sets write their status guarded, and report terminal errors and invalid specs alike.
+
+metav1.Condition lists and status patches, computed as values.
 
 A status is built whole from what was observed and then compared: only a difference is written, so a steady state
 costs no writes. A condition's own last value is never an input to a decision; only its ``lastTransitionTime`` is kept.
+
+Sentences for people: ``1 Machine``, ``2 Machines``; what is wrong with a configuration, field by field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from controllers.kernel.refs import objects
+from api.conditions import Reason, SetCondition
+from controllers.kernel.actions import Action, Event, Patch
+from controllers.kernel.plan import Failed, Plan, Step, steps
+from controllers.kernel.refs import Obj, Ref, objects, resource_version_of
+from controllers.kernel.view import ConfigProblem
 
 LONGEST_MESSAGE = 4096
 """Characters of a message. API servers take 32768, and a status that they refuse is never written."""
@@ -158,3 +168,62 @@ def merge_patch(observed: Mapping[str, Any], desired: Mapping[str, Any]) -> dict
         elif want != have:
             patch[key] = dict(want) if isinstance(want, Mapping) else want
     return patch
+
+
+MOST_PROBLEMS = 5
+"""Shown of a configuration; the rest is counted."""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """``number`` with the words that go with it; ``many`` is ``one`` with an s where it is not given."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def some_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first ``most`` texts and how many there are besides: ``a, b and 3 more``, or ``a; b; and 3 more``."""
+    more, last = len(texts) - most, " and" if separator == ", " else f"{separator}and"
+    return separator.join(texts[:most]) + (f"{last} {more} more" if more > 0 else "")
+
+
+def in_words(problems: Iterable[ConfigProblem], below: str = "") -> str:
+    """The first few problems, each with its field, ``below`` before it."""
+    texts = [f"{below}{one.path}: {one.message}" if one.path else one.message for one in problems]
+    return some_of(texts, MOST_PROBLEMS, "; ")
+
+
+def error_fields(reason: str, message: str) -> dict[str, str | None]:
+    """The terminal error in the words of both families (the Cluster Autoscaler reads the second)."""
+    return {
+        "errorReason": str(reason) or None,
+        "errorMessage": message or None,
+        "failureReason": str(reason) or None,
+        "failureMessage": message or None,
+    }
+
+
+def guarded(ref: Ref, body: Obj, status: Mapping[str, Any], why: str) -> Patch:
+    """Refused when the object changed since it was observed, even if there is nothing to write."""
+    return Patch(ref, {"status": status} if status else {}, why, "status", resource_version_of(body))
+
+
+def status_step(ref: Ref, body: Obj, status: Mapping[str, Any]) -> tuple[Step, ...]:
+    """The write that brings the status up to date; no step if it is."""
+    return steps([guarded(ref, body, status, "status is out of date")]) if status else ()
+
+
+def new_failure(ref: Ref, before: Mapping[str, Any], patch: Mapping[str, Any]) -> list[Action]:
+    """One event when ``patch`` is the first status to say that Machines failed for good; the message counts reasons."""
+    reported, old = (find(status.get("conditions"), SetCondition.MACHINES_READY) for status in (patch, before))
+    if reported is None or reported["reason"] != Reason.MACHINES_FAILED:
+        return []
+    if old is not None and old.get("reason") == Reason.MACHINES_FAILED:
+        return []
+    return [Event(ref, "Warning", Reason.MACHINES_FAILED, reported["message"])]
+
+
+def invalid(ref: Ref, body: Obj, status: Mapping[str, Any], problem: str) -> Plan:
+    """A spec that can't be used: said once in ``status`` and as an event, nothing else is done."""
+    events: list[Action] = []
+    if "errorMessage" in status:
+        events.append(Event(ref, "Warning", Reason.INVALID_CONFIGURATION, problem))
+    return Plan((*status_step(ref, body, status), *steps(events)), Failed(Reason.INVALID_CONFIGURATION, problem))

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from api.conditions import Reason
 from controllers.kernel.actions import Action, Delete, Event
+from controllers.kernel.node_policy import cluster_key_of, endpoint_of, recorded_secret
 from controllers.kernel.plan import Plan, Wait, steps
 from controllers.kernel.reconciler import ReadsPartly, Reconciler, Wake
 from controllers.kernel.refs import (
@@ -44,7 +45,6 @@ from controllers.kernel.view import (
     View,
     Workload,
 )
-from controllers.kernel.workload import cluster_key_of, endpoint_of, recorded_secret
 
 _CLAIM_AGAIN = 1.0
 """Seconds after which it is looked again whether a Cluster that is being claimed is ours."""

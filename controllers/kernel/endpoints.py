@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from api.providerconfig import ProviderConfigError, read
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.refs import Obj, mapping, spec_of, status_of
-from controllers.kernel.workload import endpoint_of
 from providers.base.endpoints import EndpointRequest
 
 

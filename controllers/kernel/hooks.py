@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import names
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.ownership import cluster_of, paused_by
 from controllers.kernel.refs import Obj, annotations_of
 from controllers.kernel.view import View
 

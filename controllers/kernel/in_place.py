@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import names
-from controllers.kernel.digest import digest
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.protection import is_protected
+from controllers.kernel.machine_facts import MachineFacts, is_protected
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import annotations_of, spec_of
 from controllers.kernel.template import FAILURE_DOMAIN, is_made_of, rollout_part
 

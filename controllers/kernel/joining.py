@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import Obj, is_deleting
 
 

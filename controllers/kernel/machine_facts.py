@@ -1,22 +1,31 @@
-"""What a set must know of each of its Machines, read once from the Machine itself.
+"""What a set knows of each of its Machines, and which of them nothing but a person takes away.
+
+Facts are read once from the Machine itself.
 
 Sets never look at Nodes or hosts: the Machine controller mirrors them into the Machine's conditions.
+
+Machines that nothing but a person takes away: their membership status says ``evictable: false``.
+
+The cloudpool contract ("machine membership status") promises that such a machine is neither terminated by a smaller
+size nor replaced. One rule for every decision that chooses Machines: a protected one is never chosen. A mark to go
+first (``cluster.k8s.io/delete-machine``) says nothing then. Deleting the Machine, or the object that owns it, is a
+person's own request and stays possible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api import names
 from api.conditions import MachineCondition, Reason
-from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.conditions import counted, find, parse_time, some_of
 from controllers.kernel.memory import Memory
 from controllers.kernel.ownership import controller_uid
-from controllers.kernel.protection import is_protected
-from controllers.kernel.refs import MACHINE, Key, Obj, Ref, key_of, labels_of, spec_of, uid_of
+from controllers.kernel.refs import MACHINE, Key, Obj, Ref, annotations_of, key_of, labels_of, spec_of, uid_of
 from controllers.kernel.remediation import is_selected_for_deletion, is_unhealthy
 from providers.base.errors import ErrorClass
 
@@ -42,7 +51,7 @@ class MachineFacts:
     ``failure_domain``: where its host is; before there is one, where it is asked for. ``has_host``: it is bound to one.
     ``class_digest``: that of the MachineClass's configuration which its host has.
     ``host_since``: when its host was first seen to run.
-    ``protected``: no decision takes it away (``controllers.kernel.protection``); a mark to go first says nothing then.
+    ``protected``: no decision takes it away (``is_protected``); a mark to go first says nothing then.
     ``shortage``: the class of error for which there is no host where it is asked for now, "" if that is not so.
     """
 
@@ -255,3 +264,38 @@ def _priority(text: str | None) -> int:
         return int(text) if text else 0
     except ValueError:
         return 0
+
+
+MOST_NAMED = 5
+"""Machines that a condition names; the rest is counted."""
+_MOST_READ = 256
+"""Characters of the annotation that are read: what clients write has about 35."""
+WAY_OUT = "set evictable to true over the cloudpool API, or delete them"
+
+
+def read_membership(machine: Obj) -> tuple[bool, bool] | None:
+    """``active`` and ``evictable`` as a client said them; None if none did. What can't be read is (True, False)."""
+    text = annotations_of(machine).get(names.CLOUDPOOL_MEMBERSHIP_ANNOTATION)
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str) or len(text) > _MOST_READ:
+        return True, False
+    try:
+        body = json.loads(text)
+        active, evictable = body["active"], body["evictable"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return True, False
+    return (active, evictable) if isinstance(active, bool) and isinstance(evictable, bool) else (True, False)
+
+
+def is_protected(machine: Obj) -> bool:
+    """Whether no decision of ours may take the Machine or its host away."""
+    membership = read_membership(machine)
+    return membership is not None and not membership[1]
+
+
+def protection_sentence(machines: Collection[MachineFacts]) -> str:
+    """``2 Machines stay, protected by membership status (evictable: false): a, b; set evictable …``."""
+    listed = sorted(machine.key.name for machine in machines)
+    stays = counted(len(listed), "Machine stays", "Machines stay")
+    return f"{stays}, protected by membership status (evictable: false): {some_of(listed, MOST_NAMED)}; {WAY_OUT}"

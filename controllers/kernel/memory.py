@@ -1,4 +1,8 @@
-"""What pure functions remember of objects, by UID: each memory lets go of an object that is gone.
+"""Digests of plain data, and what pure functions remember of objects, by UID.
+
+Stable digests of plain data, for names and for "has it changed?".
+
+What pure functions remember of objects, by UID: each memory lets go of an object that is gone.
 
 A memory saves time and decides nothing: with an empty one every answer is the same. The cache calls ``forget`` when an
 object was deleted and all have heard of it; ``most`` is for processes without a cache.
@@ -6,9 +10,26 @@ object was deleted and all have heard of it; ``most`` is for processes without a
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+import hashlib
+import json
+from typing import Any, Generic, TypeVar
 
 from controllers.kernel.refs import Obj, uid_of
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels and no look-alikes, so that no digest spells a word (the alphabet Kubernetes uses for the same reason)."""
+
+
+def digest(value: Any, length: int = 8) -> str:
+    """A DNS-safe digest of JSON-like data; equal data gives equal text whatever the order of keys."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    number = int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:16], "big")
+    letters = []
+    for _ in range(length):
+        number, index = divmod(number, len(_ALPHABET))
+        letters.append(_ALPHABET[index])
+    return "".join(letters)
+
 
 T = TypeVar("T")
 

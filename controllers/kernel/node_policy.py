@@ -1,4 +1,19 @@
-"""Which labels and taints of a Machine may reach its Node? Users with the right to write Machines choose them.
+"""A Node and its Machine: of which Cluster the Node is, whose it is, and which labels and taints may reach it.
+
+Whose Nodes are they? Each object belongs to one Cluster at most, and so to that Cluster's own API, if it has one.
+
+Whose Node is it, by the record that the Node itself carries?
+
+The Machine controller writes the record (the annotations ``cluster.k8s.io/machine`` and ``cluster.k8s.io/machine-uid``)
+to a Node that the provider's host of that Machine has proven to be its own. Users of a namespace can't write Nodes, and
+a kubelet writes only its own (NodeRestriction), so the record outlives the host as a proof. ``spec.providerID`` and
+``status`` of a Machine are no proof: a person writes them.
+
+A kubelet can register labels but no annotations, and kubermatic's machine-controller writes a label: the label
+``machine-controller/owned-by`` is read as well. It does not stay on the Node (``sync_metadata``), because a label that
+differs on each Node makes no two node groups similar to an autoscaler.
+
+Which labels and taints of a Machine may reach its Node? Users with the right to write Machines choose them.
 
 A label may grant rights: Secrets and workloads are bound to ``node-restriction.kubernetes.io/*``, and others take a
 Node's role from ``node-role.kubernetes.io/*``. So of the domains ``kubernetes.io`` and ``k8s.io`` only those labels
@@ -13,7 +28,76 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from api import names
+from controllers.kernel.ownership import cluster_name_of
+from controllers.kernel.refs import CLUSTER, Key, Kind, Obj, annotations_of, key_of, labels_of, mapping, spec_of, uid_of
 from providers.base.contract import NodeRegistration, Taint
+
+
+def cluster_key_of(kind: Kind, obj: Obj) -> Key | None:
+    """The Cluster in whose workload cluster the Nodes of ``obj`` live; None for the implicit one, which is home."""
+    if kind == CLUSTER:
+        return key_of(obj)
+    name = cluster_name_of(obj)
+    return Key(key_of(obj).namespace, name) if name else None
+
+
+def kubeconfig_secret_of(cluster: Key) -> Key:
+    """Where the kubeconfig of ``cluster`` lies, if it has one (CAPI's convention)."""
+    return Key(cluster.namespace, f"{cluster.name}{names.KUBECONFIG_SUFFIX}")
+
+
+def recorded_secret(cluster: Obj | None) -> str:
+    """Name of the kubeconfig Secret that the Cluster was once seen to have; "" if it never had one."""
+    status = (cluster or {}).get("status")
+    found = status.get("kubeconfigSecret") if isinstance(status, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def endpoint_of(cluster: Obj | None) -> str:
+    """``host:port`` of ``spec.controlPlaneEndpoint``, "" without one. Such a Cluster has an API of its own, be it only
+    to come: none of its Machines joins the cluster that holds it.
+    """
+    found = mapping(spec_of(cluster).get("controlPlaneEndpoint")) if cluster is not None else {}
+    host, port = found.get("host"), found.get("port", 6443)
+    if not isinstance(host, str) or not host or not isinstance(port, int) or isinstance(port, bool):
+        return ""
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+def owner_uid(node: Obj) -> str:
+    """UID of the Machine that the Node is recorded for; "" if it is recorded for none."""
+    recorded = annotations_of(node).get(names.NODE_MACHINE_UID_ANNOTATION)
+    return str(recorded or labels_of(node).get(names.NODE_OWNED_BY_LABEL) or "")
+
+
+def owner_title(node: Obj) -> str:
+    """``namespace/name`` of that Machine; "" if the Node names none."""
+    return str(annotations_of(node).get(names.NODE_MACHINE_ANNOTATION) or "")
+
+
+def provider_id_of_node(obj: Obj) -> str:
+    """``spec.providerID`` of a Node or Machine; "" while it has none, or one of a wrong type."""
+    found = spec_of(obj).get("providerID")
+    return found if isinstance(found, str) else ""
+
+
+def claimed_by_another(node: Obj, machine: Obj) -> str:
+    """Which other Machine the Node is recorded for; "" if it is for none or for ``machine``.
+
+    An annotation and a label that contradict each other leave the Node to neither Machine.
+    """
+    title = owner_title(node)
+    if title and title != str(key_of(machine)):
+        return f"Machine {title}"
+    label = str(labels_of(node).get(names.NODE_OWNED_BY_LABEL) or "")
+    other = next((uid for uid in (owner_uid(node), label) if uid and uid != uid_of(machine)), "")
+    return f"the Machine with uid {other}" if other else ""
+
+
+def is_recorded_for(node: Obj, machine: Obj) -> bool:
+    """Whether the Node is recorded for ``machine`` and for no other."""
+    return owner_uid(node) == uid_of(machine) and not claimed_by_another(node, machine)
+
 
 _DOMAINS = ("kubernetes.io", "k8s.io")
 _KUBELETS = frozenset(

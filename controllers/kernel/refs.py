@@ -106,7 +106,7 @@ WORKLOAD_KINDS = frozenset(
         ENDPOINTS,
     }
 )
-"""What lives in a Cluster's own API, if it has one (``controllers.kernel.workload``); all else is with its Machines."""
+"""What lives in a Cluster's own API, if it has one (``kernel/node_policy.py``); all else is with its Machines."""
 OPTIONAL_KINDS = frozenset({PROVISIONING_REQUEST, CAPACITY_BUFFER, CAPACITY_QUOTA})
 """Of those: whose CustomResourceDefinitions not every workload cluster has. Where they are missing there are none."""
 

@@ -15,7 +15,7 @@ from api import limits, names
 from api.behaviour import NOT_GIVEN, Fields
 from api.declared import MACHINE_SPEC
 from api.selectors import NOTHING, Selector, SelectorError, from_label_selector
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import Kind, spec_of
 
 IN_PLACE_SCALARS = MACHINE_SPEC.scalars

@@ -259,7 +259,7 @@ NAMESPACE = "namespace"
 PROVIDER_ID = "providerID"
 """Index: ``spec.providerID`` (Machines, Nodes)."""
 NODE_OWNER = "nodeOwner"
-"""Index: UID of the Machine that a Node is recorded for (``controllers.kernel.node_owner``)."""
+"""Index: UID of the Machine that a Node is recorded for (``controllers.kernel.node_policy``)."""
 NODE_NAME = "nodeName"
 """Index: ``status.nodeRef.name`` (Machines), ``spec.nodeName`` (Pods, VolumeAttachments), the Node that is asked for
 (CertificateSigningRequests)."""

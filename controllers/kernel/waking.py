@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from api.selectors import SelectorError, from_label_selector
 from controllers.kernel.failure_domains import domains_of
-from controllers.kernel.machine_class import CONFIG_FIELDS, class_key
-from controllers.kernel.pausing import paused_by
+from controllers.kernel.ownership import paused_by
+from controllers.kernel.provider_config import CONFIG_FIELDS, class_key
 from controllers.kernel.refs import Key, Kind, Obj, is_deleting, key_of, mapping, spec_of
 from controllers.kernel.view import CLUSTER_NAME, NAMESPACE, View
 

@@ -36,7 +36,8 @@ from controllers.kernel.bootstrapping import (
 )
 from controllers.kernel.conditions import Condition, find, parse_time
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
-from controllers.kernel.pausing import cluster_of
+from controllers.kernel.node_policy import cluster_key_of
+from controllers.kernel.ownership import cluster_of
 from controllers.kernel.refs import (
     MACHINE,
     Key,
@@ -49,7 +50,6 @@ from controllers.kernel.refs import (
     status_of,
 )
 from controllers.kernel.view import HostReads, Unreachable, View
-from controllers.kernel.workload import cluster_key_of
 from controllers.machine import control_plane_data
 from controllers.machine.control_plane_data import Scene
 from controllers.machine.decision import condition

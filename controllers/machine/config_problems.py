@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from api.conditions import Reason
+from controllers.kernel.conditions import in_words
 from controllers.kernel.plan import Blocked, Failed, Outcome
 from controllers.kernel.view import HostAbsent, HostPresent
-from controllers.kernel.wording import in_words
-from controllers.machine import replacement
 from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
 from controllers.machine.host import lost
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
+from controllers.machine.update import is_old_host, remove_old_host
 
 
 def decide(observed: Observed) -> Decision:
@@ -19,8 +19,8 @@ def decide(observed: Observed) -> Decision:
     outcome: Outcome = Blocked(text) if observed.desired.waits else Failed(reason, text)
     stale, warning = up_to_date(False, reason, text), Cause(reason, text)
     match observed.reads.host:
-        case HostPresent(host) if replacement.is_old(observed, host):
-            return replacement.remove_old(observed, host)
+        case HostPresent(host) if is_old_host(observed, host):
+            return remove_old_host(observed, host)
         case HostPresent():
             return Decision(None, outcome=outcome, up_to_date=stale, warning=warning)
         case HostAbsent() if observed.provider_id and observed.provider_id != observed.replaced_host:

@@ -18,7 +18,8 @@ from controllers.kernel.bootstrapping import BootstrapNeed, FoundingOrder, JoinT
 from controllers.kernel.control_planes import oldest_of
 from controllers.kernel.endpoints import asked_of
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.node_policy import endpoint_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
     Key,
@@ -34,7 +35,6 @@ from controllers.kernel.refs import (
 )
 from controllers.kernel.version import dotted, parse
 from controllers.kernel.view import HostReads, ManagementCluster, Unreachable, View
-from controllers.kernel.workload import endpoint_of
 from controllers.machine import etcd_members
 from controllers.machine.deletion_guards import peers_of
 from controllers.machine.host_spec import renewal_of

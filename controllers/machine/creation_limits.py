@@ -23,9 +23,9 @@ from api.conditions import Reason
 from api.durations import format_duration, parse_duration
 from controllers.kernel.bound_hosts import is_seen
 from controllers.kernel.joining import Limits, cluster_title
-from controllers.kernel.machine_class import class_key
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.ownership import cluster_of, paused_by
+from controllers.kernel.provider_config import class_key
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, is_deleting, key_of, spec_of
 from controllers.kernel.template import is_count
 from controllers.kernel.view import COMING_UP, JOINED, MACHINE_CLASS_REF, View

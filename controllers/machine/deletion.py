@@ -18,13 +18,22 @@ from controllers.kernel.hooks import PRE_DRAIN, PRE_TERMINATE, hook_of
 from controllers.kernel.plan import Blocked, Outcome, Wait, steps
 from controllers.kernel.refs import NODE, ref_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, bootstrap_data, clocks, deletion_guards, status, unreachable
-from controllers.machine.decision import Cause, Decision, condition, infrastructure
+from controllers.machine import bootstrap_data, clocks, deletion_guards, status, unreachable
+from controllers.machine.decision import (
+    Cause,
+    Decision,
+    call_is_due,
+    call_outcome,
+    condition,
+    deletion_attempt,
+    failure_message,
+    infrastructure,
+)
 from controllers.machine.draining import attached_volumes, drain, drain_end, drained_condition, warning
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import FIRST_LOOK, next_requeue
-from controllers.machine.replacement import delete_host
+from controllers.machine.update import delete_host
 from providers.base.contract import Host, HostState
 
 IN_FLIGHT_LOOK = 1.0
@@ -173,13 +182,13 @@ def _terminate(observed: Observed, host: Host, drained: Drained, reported: tuple
 
 
 def _delete_host(observed: Observed, host: Host, drained: Drained, reported: tuple[Condition, ...]) -> Decision:
-    attempt = attempts.of_deletion(observed)
+    attempt = deletion_attempt(observed)
     text, reason = f"host {host.name} is being deleted", str(Reason.DELETING_HOST)
     if attempt is not None:
-        text, reason = f"host {host.name} can't be deleted: {attempts.message(attempt)}", str(attempt.error_class)
+        text, reason = f"host {host.name} can't be deleted: {failure_message(attempt)}", str(attempt.error_class)
     actions: tuple[Action, ...] = ()
-    outcome = attempts.outcome(attempt, observed, f"deleting host {host.name}")
-    if attempts.is_due(attempt, observed):
+    outcome = call_outcome(attempt, observed, f"deleting host {host.name}")
+    if call_is_due(attempt, observed):
         why = f"Machine {observed.name} is being deleted"
         actions = (delete_host(observed, host, f"{why}; {drained.skipped}" if drained.skipped else why),)
         outcome = Wait(FIRST_LOOK, text)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from api import names
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.conditions import some_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import MACHINE, Obj, annotations_of, is_deleting, key_of, runs_control_plane, uid_of
 from controllers.kernel.view import NAMESPACE, ManagementCluster, View
-from controllers.kernel.wording import some_of
 
 _MOST_NAMES = 5
 

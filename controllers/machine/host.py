@@ -15,20 +15,26 @@ from controllers.kernel.actions import Action, CreateHost, Patch, UpdateHost
 from controllers.kernel.conditions import Condition
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait, steps
 from controllers.kernel.view import HostAbsent, HostPresent, HostUnknown
-from controllers.machine import attempts, bootstrap_data, joining, replacement, unreachable, update
+from controllers.machine import bootstrap_data, unreachable, update
+from controllers.machine.conditions import join_failure, node_is_ready
 from controllers.machine.creation_limits import Queued, must_queue
 from controllers.machine.decision import (
     IS_UP_TO_DATE,
     Cause,
     Decision,
+    call_is_due,
+    call_outcome,
+    current_attempt,
+    failure_message,
     infrastructure,
+    terminal_cause,
     up_to_date,
 )
-from controllers.machine.node_link import Conflict
+from controllers.machine.machine_node import Conflict
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
 from controllers.machine.polling import next_requeue
-from controllers.machine.readiness import node_is_ready
+from controllers.machine.update import forget_old_host, give_up, is_old_host, remove_old_host
 from providers.base.contract import Host, HostRequest, HostState
 
 REPLACEMENT = "the replacement of its host"
@@ -80,9 +86,9 @@ def _absent(observed: Observed, request: HostRequest, leftover: Host | None) -> 
     if observed.provider_id and observed.unreachable is not None:
         return unreachable.hold_change(observed, REPLACEMENT)
     if observed.provider_id and leftover is not None:
-        return replacement.remove_old(observed, leftover)
+        return remove_old_host(observed, leftover)
     if observed.provider_id:
-        return replacement.forget_old(observed)
+        return forget_old_host(observed)
     return _create(observed, request)
 
 
@@ -95,13 +101,13 @@ def _is_half_made(observed: Observed, leftover: Host | None) -> bool:
 
 
 def _create(observed: Observed, request: HostRequest) -> Decision:
-    attempt = attempts.current(observed)
-    failure = attempts.terminal(attempt)
+    attempt = current_attempt(observed)
+    failure = terminal_cause(attempt)
     doing = f"making the host of Machine {observed.name}"
-    waits = must_queue(observed.lines) if attempts.is_due(attempt, observed) else None
+    waits = must_queue(observed.lines) if call_is_due(attempt, observed) else None
     actions: list[Action] = []
     guard: list[Action] = []
-    if attempts.is_due(attempt, observed) and waits is None:
+    if call_is_due(attempt, observed) and waits is None:
         given = bootstrap_data.before_host(observed.bootstrapping, observed.now)
         if isinstance(given, bootstrap_data.NotYet):
             return _without_data(observed, given)
@@ -113,7 +119,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
             CreateHost(observed.ref, replace(request, bootstrap=given), f"make the host of Machine {observed.name}")
         )
     stage = Stage.REFUSED if failure else Stage.REPLACING if observed.replaced_host else Stage.WAITING
-    outcome = attempts.outcome(None if actions else attempt, observed, doing)
+    outcome = call_outcome(None if actions else attempt, observed, doing)
     return Decision(
         stage,
         steps(guard, actions),
@@ -121,7 +127,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
         infrastructure=_why_there_is_none(observed, waits),
         up_to_date=_no_host_yet(observed),
         failure=failure,
-        warning=Cause(attempt.error_class, attempts.message(attempt)) if attempt is not None else None,
+        warning=Cause(attempt.error_class, failure_message(attempt)) if attempt is not None else None,
     )
 
 
@@ -147,9 +153,9 @@ def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decisio
 
 def _why_there_is_none(observed: Observed, waits: Queued | None) -> Condition:
     """A refusal of the provider says more than that others are served before."""
-    attempt = attempts.current(observed)
+    attempt = current_attempt(observed)
     if attempt is not None:
-        return infrastructure(False, attempt.error_class, attempts.message(attempt))
+        return infrastructure(False, attempt.error_class, failure_message(attempt))
     if waits is not None:
         return infrastructure(False, waits.reason, waits.why)
     if observed.reads.queued:
@@ -164,15 +170,15 @@ def _no_host_yet(observed: Observed) -> Condition:
 
 
 def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
-    is_old = replacement.is_old(observed, host)
+    is_old = is_old_host(observed, host)
     if isinstance(observed.link, Conflict) and observed.provider_id:
         return _in_conflict(observed, request, host, observed.link.why)
     if observed.unreachable is not None and (is_old or _is_bound_to_old(observed)):
         return unreachable.hold_change(observed, REPLACEMENT)
     if is_old:
-        return replacement.remove_old(observed, host)
+        return remove_old_host(observed, host)
     if _is_bound_to_old(observed):
-        return replacement.forget_old(observed)
+        return forget_old_host(observed)
     if observed.is_bound_elsewhere:
         return _bound_elsewhere(observed, host)
     if host.state is HostState.DELETING:
@@ -181,9 +187,7 @@ def _present(observed: Observed, request: HostRequest, host: Host) -> Decision:
         return Decision(None, outcome=Wait(2.0, text), infrastructure=condition)
     if host.provider_id and not observed.provider_id:
         return _bind(observed, host)
-    given_up = (
-        replacement.give_up(observed, host, observed.node_takeover) if observed.node_takeover is not None else None
-    )
+    given_up = give_up(observed, host, observed.node_takeover) if observed.node_takeover is not None else None
     if given_up is not None:
         return given_up
     if host.spec_hash != request.spec_hash and observed.waits_for_its_set:
@@ -271,7 +275,7 @@ def _as_asked(observed: Observed, host: Host) -> Decision:
         infrastructure=_infrastructure(observed, host),
         up_to_date=IS_UP_TO_DATE,
         record={**_replacement_over(observed), **_class_of_host(observed)},
-        warning=joining.failure(observed) or (Cause(Reason.HOST_DRIFTED, host.drift) if host.drift else None),
+        warning=join_failure(observed) or (Cause(Reason.HOST_DRIFTED, host.drift) if host.drift else None),
     )
 
 

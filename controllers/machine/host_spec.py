@@ -10,11 +10,9 @@ from api import names
 from api.conditions import Reason
 from api.declared import MACHINE_SPEC
 from api.noderules import registration
-from controllers.kernel.digest import digest
-from controllers.kernel.machine_class import class_key
-from controllers.kernel.memory import Memory
-from controllers.kernel.pausing import cluster_name_of
-from controllers.kernel.provider_config import Resolved, resolve
+from controllers.kernel.memory import Memory, digest
+from controllers.kernel.ownership import cluster_name_of
+from controllers.kernel.provider_config import Resolved, class_key, resolve
 from controllers.kernel.refs import (
     MACHINE_CLASS,
     Key,

@@ -17,11 +17,9 @@ from controllers.drain.stages import Deadlines
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.kernel.machine_class import class_digest
-from controllers.kernel.node_owner import is_recorded_for
-from controllers.kernel.node_policy import DEFAULT, NodePolicy, filtered, only_allowed
-from controllers.kernel.ownership import controller_of
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.node_policy import DEFAULT, NodePolicy, cluster_key_of, filtered, is_recorded_for, only_allowed
+from controllers.kernel.ownership import cluster_of, controller_of, paused_by
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_SET,
@@ -53,13 +51,22 @@ from controllers.kernel.view import (
     View,
     Workload,
 )
-from controllers.kernel.workload import cluster_key_of
-from controllers.machine import bootstrap_data, creation_limits, deletion_guards, node_link, node_takeover, stale_nodes
+from controllers.machine import bootstrap_data, creation_limits, deletion_guards, node_takeover
 from controllers.machine.bootstrap_data import Bootstrapping
 from controllers.machine.creation_limits import InFlightLimit
 from controllers.machine.deletion_guards import NO_GUARDS, DeletionGuards
 from controllers.machine.host_spec import DesiredHost, desired_host
-from controllers.machine.node_link import Conflict, Link, Linked, Unlinked
+from controllers.machine.machine_node import (
+    Conflict,
+    Link,
+    Linked,
+    Unlinked,
+    find_node,
+    nodes_of_any_host,
+    nodes_of_hosts_gone,
+    provider_id_of,
+    replaced_host,
+)
 from providers.base.contract import Host
 
 FRESH = 1.0
@@ -165,12 +172,12 @@ class Observed:
     @property
     def provider_id(self) -> str:
         """The host that the Machine is bound to; "" while it has none."""
-        return node_link.provider_id_of(self.machine)
+        return provider_id_of(self.machine)
 
     @property
     def replaced_host(self) -> str:
         """Identity of the host that is being replaced, "" if none is (``status.replacement``)."""
-        return stale_nodes.replaced_host(self.machine)
+        return replaced_host(self.machine)
 
     @property
     def host(self) -> Host | None:
@@ -271,8 +278,8 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
     reads = hosts or NO_HOST_READS
     cluster = cluster_of(machine, view)
     reached = not isinstance(view.workload, Unreachable)
-    link = node_link.find(machine, reads.host, view) if reached else Unlinked()
-    late_nodes = stale_nodes.of_hosts_gone(machine, reads.host, view) if reached else ()
+    link = find_node(machine, reads.host, view) if reached else Unlinked()
+    late_nodes = nodes_of_hosts_gone(machine, reads.host, view) if reached else ()
     desired, left_off = _allowed(desired_host(machine, view), key.namespace, settings.nodes)
     observed = Observed(
         now=view.now,
@@ -281,7 +288,7 @@ def observe(key: Key, view: View, hosts: HostReads | None, settings: Settings) -
         desired=desired,
         reads=reads,
         link=link,
-        stale_nodes=stale_nodes.of_any_host(machine, link, view) if reached else (),
+        stale_nodes=nodes_of_any_host(machine, link, view) if reached else (),
         late_nodes=late_nodes,
         node_takeover=None if isinstance(link, Linked | Conflict) else node_takeover.among(late_nodes, reads.host),
         workload=view.workload,
@@ -334,7 +341,7 @@ def _has_joined_too_late(machine: Obj) -> bool:
 
 def _made_in(machine: Obj) -> str:
     """Where its host was made; UNRECORDED if it has a host and the status that says where was never written."""
-    if not node_link.provider_id_of(machine):
+    if not provider_id_of(machine):
         return ""
     return str(status_of(machine).get("hostScope") or UNRECORDED)
 
@@ -343,7 +350,7 @@ def _is_still(machine: Obj) -> bool:
     status = status_of(machine)
     return bool(
         not is_deleting(machine)
-        and node_link.provider_id_of(machine)
+        and provider_id_of(machine)
         and status.get("nodeRef")
         and not status.get("replacement")
         and status.get("phase") == names.MachinePhase.RUNNING
@@ -353,7 +360,7 @@ def _is_still(machine: Obj) -> bool:
 
 
 def _has_no_host_yet(machine: Obj, reads: HostReads) -> bool:
-    absent = isinstance(reads.host, HostAbsent) and not node_link.provider_id_of(machine)
+    absent = isinstance(reads.host, HostAbsent) and not provider_id_of(machine)
     return absent and not is_deleting(machine)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controllers.kernel.actions import Delete
-from controllers.kernel.node_owner import owner_title, owner_uid
+from controllers.kernel.node_policy import owner_title, owner_uid
 from controllers.kernel.plan import NOTHING, Plan, Wait, steps
 from controllers.kernel.refs import (
     MACHINE,
@@ -21,7 +21,7 @@ from controllers.kernel.refs import (
     resource_version_of,
 )
 from controllers.kernel.view import HostAbsent, HostNeed, HostReads, HostUnknown, Unreachable, View
-from controllers.machine.readiness import node_is_ready
+from controllers.machine.conditions import node_is_ready
 
 FRESH = 5.0
 REQUEUE_AFTER = 30.0

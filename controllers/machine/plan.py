@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from controllers.kernel.actions import Action, Event, Patch
 from controllers.kernel.plan import NOTHING, Blocked, Outcome, Plan, Settled, Wait, steps
-from controllers.machine import config_problems, deletion, host, node_metadata, rebooting, replacement, status
+from controllers.machine import config_problems, deletion, host, rebooting, status
 from controllers.machine.decision import Decision
-from controllers.machine.node_link import Conflict
+from controllers.machine.machine_node import Conflict, sync_metadata
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
+from controllers.machine.update import delete_late_nodes
 
 QUIET_REQUEUE = 0.5
 """Seconds until the next look at a Machine whose report is held back."""
@@ -45,7 +46,7 @@ def _deleting(observed: Observed) -> Plan:
 
 def _living(observed: Observed, decision: Decision) -> Plan:
     written = _with_status(observed, decision)
-    return replace(written, steps=(*written.steps, *replacement.delete_late_nodes(observed)))
+    return replace(written, steps=(*written.steps, *delete_late_nodes(observed)))
 
 
 def _with_status(observed: Observed, decision: Decision) -> Plan:
@@ -82,7 +83,7 @@ def _metadata(observed: Observed, decision: Decision) -> Patch | None:
     node = observed.own_node
     if node is None or request is None or decision.stage is Stage.REPLACING or observed.is_bound_elsewhere:
         return None
-    return node_metadata.sync(node, observed.applied_node_metadata, request.node)
+    return sync_metadata(node, observed.applied_node_metadata, request.node)
 
 
 def _changes_spec(decision: Decision) -> bool:

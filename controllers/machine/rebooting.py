@@ -19,9 +19,10 @@ from controllers.kernel.remediation import (
     is_selected_for_deletion,
     reboot_request_of,
 )
-from controllers.machine import attempts, replacement, status
-from controllers.machine.decision import Cause, Decision
+from controllers.machine import status
+from controllers.machine.decision import LONGEST_MESSAGE, Cause, Decision, call_is_due, failure_message, reboot_attempt
 from controllers.machine.observe import Observed
+from controllers.machine.update import identity_of
 from providers.base.contract import Host, HostState
 from providers.base.errors import ErrorClass
 
@@ -57,16 +58,16 @@ def _done(observed: Observed, decision: Decision, asked: RebootRequest, host: Ho
 
 
 def _under_way(observed: Observed, decision: Decision, asked: RebootRequest, host: Host) -> Decision:
-    attempt = attempts.of_reboot(observed)
+    attempt = reboot_attempt(observed)
     text = f"the provider was asked to boot host {host.name} anew (reboot {asked.number})"
     reason = Reason.REBOOTING
     if attempt is not None and attempt.error_class is ErrorClass.UNSUPPORTED_CHANGE:
-        unsupported = Condition(_TYPE, "False", Reason.REBOOT_UNSUPPORTED, attempt.message[: attempts.LONGEST_MESSAGE])
+        unsupported = Condition(_TYPE, "False", Reason.REBOOT_UNSUPPORTED, attempt.message[:LONGEST_MESSAGE])
         return replace(decision, extra=(*decision.extra, unsupported))
     if attempt is not None:
-        reason, text = Reason.REBOOT_FAILED, attempts.message(attempt)
+        reason, text = Reason.REBOOT_FAILED, failure_message(attempt)
     why = f"reboot {asked.number} of host {host.name}: {_why(observed)}"
-    due = host.state in _MAY_BE and attempts.is_due(attempt, observed)
+    due = host.state in _MAY_BE and call_is_due(attempt, observed)
     after = min(LOOK, decision.outcome.after) if isinstance(decision.outcome, Wait) else LOOK
     return replace(
         decision,
@@ -79,7 +80,7 @@ def _under_way(observed: Observed, decision: Decision, asked: RebootRequest, hos
 
 def _reboot(observed: Observed, asked: RebootRequest, host: Host, why: str) -> RebootHost:
     config = observed.desired.request.config if observed.desired.request else {}
-    return RebootHost(observed.ref, replacement.identity_of(observed), host, config, asked.attempt, why)
+    return RebootHost(observed.ref, identity_of(observed), host, config, asked.attempt, why)
 
 
 def _why(observed: Observed) -> str:

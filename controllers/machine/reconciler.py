@@ -9,8 +9,7 @@ from controllers.drain import context
 from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.joining import NO_LIMITS, Limits
-from controllers.kernel.node_owner import owner_title, owner_uid
-from controllers.kernel.node_policy import DEFAULT, NodePolicy
+from controllers.kernel.node_policy import DEFAULT, NodePolicy, owner_title, owner_uid
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (

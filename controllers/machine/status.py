@@ -21,12 +21,24 @@ from controllers.kernel.conditions import (
     typed,
 )
 from controllers.kernel.refs import Obj, mapping, uid_of
-from controllers.machine import bootstrap_data, joining, live_config, node_metadata, node_permission
-from controllers.machine.availability import available_condition, seconds_left
+from controllers.machine import bootstrap_data
+from controllers.machine.conditions import (
+    CONFIG_TYPE,
+    available_condition,
+    config_found_condition,
+    config_is_news,
+    join_is_news,
+    joined_condition,
+    node_condition,
+    node_is_ready,
+    node_metadata_condition,
+    ready_condition,
+    seconds_until_available,
+)
 from controllers.machine.decision import Decision
+from controllers.machine.machine_node import metadata_record
 from controllers.machine.observe import Observed
 from controllers.machine.phases import COMING_UP, TABLE, Stage
-from controllers.machine.readiness import node_condition, node_is_ready, ready_condition
 from providers.base.contract import HostState
 
 SETTLE = timedelta(seconds=2)
@@ -107,7 +119,7 @@ def is_quiet(observed: Observed, decision: Decision) -> bool:
     smooth = decision.stage in COMING_UP or decision.stage is Stage.JOINED or decision.stage is None
     if not smooth or decision.warning or decision.failure or decision.extra or observed.deleting:
         return False
-    if live_config.is_news(observed) or joining.is_news(observed):
+    if config_is_news(observed) or join_is_news(observed):
         return False
     waited = _was_queued(observed, decision)
     if (observed.spec_is_new and not waited) or observed.status.get("nodeRef"):
@@ -145,7 +157,7 @@ def _list_lags(observed: Observed) -> bool:
 
 def seconds_to_available(observed: Observed, decision: Decision) -> float:
     """Until the condition Available is to be written though nothing else happens; 0 if it is not."""
-    return seconds_left(observed, ready_condition(observed, decision, _infrastructure(observed, decision)))
+    return seconds_until_available(observed, ready_condition(observed, decision, _infrastructure(observed, decision)))
 
 
 def reason_is_new(observed: Observed, decision: Decision) -> bool:
@@ -154,7 +166,7 @@ def reason_is_new(observed: Observed, decision: Decision) -> bool:
         return False
     conditions = observed.status.get("conditions")
     same = (c for c in _decided(observed, decision) if c.reason == decision.warning.reason)
-    reported = (find(conditions, str(c.type)) for c in same if c.type != live_config.TYPE)  # that one makes no Event
+    reported = (find(conditions, str(c.type)) for c in same if c.type != CONFIG_TYPE)  # that one makes no Event
     return not any(old is not None and old.get("reason") == decision.warning.reason for old in reported)
 
 
@@ -184,8 +196,16 @@ def _decided(observed: Observed, decision: Decision) -> list[Condition]:
     stale = decision.up_to_date or next(iter(as_reported(observed, MachineCondition.UP_TO_DATE)), None)
     ready = ready_condition(observed, decision, infra)
     available = available_condition(observed, ready)
-    reported = [ready, available, infra, node_condition(observed), stale, *decision.extra, live_config.decide(observed)]
-    reported.append(node_permission.decide(observed))
+    reported = [
+        ready,
+        available,
+        infra,
+        node_condition(observed),
+        stale,
+        *decision.extra,
+        config_found_condition(observed),
+    ]
+    reported.append(node_metadata_condition(observed))
     reported += _of_bootstrap(observed)
     if observed.host is None:
         reported += as_reported(observed, MachineCondition.HOST_DRIFTED)
@@ -204,7 +224,7 @@ def _of_bootstrap(observed: Observed) -> list[Condition | None]:
     name = str(observed.node["metadata"]["name"]) if observed.node is not None else ""
     return [
         bootstrap_data.condition_of_data(found, bool(name), before),
-        joining.decide(observed, name),
+        joined_condition(observed, name),
     ]
 
 
@@ -269,7 +289,7 @@ def _node_facts(observed: Observed) -> dict[str, Any]:
     request = observed.desired.request
     if request is not None and not observed.deleting:
         applied = observed.applied_node_metadata
-        facts["appliedNodeMetadata"] = node_metadata.record(node, applied, request.node)
+        facts["appliedNodeMetadata"] = metadata_record(node, applied, request.node)
     return facts
 
 

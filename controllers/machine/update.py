@@ -1,4 +1,17 @@
-"""The spec has changed and the host has not: ask the provider, which decides in place or replace (KEP-3)."""
+"""Another host for the same Machine, or the same host changed in place.
+
+Replace the host under the same Machine: the only way in which a Machine gets a second one.
+
+    record it -> drain -> delete the old host -> it is gone -> delete its Node -> clear spec.providerID -> new host
+    -> its Node joins -> forget the record
+
+Each step can be read from what is observed, so after a crash the next reconcile goes on from there. Once recorded it is
+seen through: whether the old host was asked to go can't be taken back. A Node of the old host that turns up late is
+deleted for as long as the record stands, or, if the new host's kubelet has taken it over, that host is replaced once
+more.
+
+The spec has changed and the host has not: ask the provider, which decides in place or replace (KEP-3).
+"""
 
 from __future__ import annotations
 
@@ -7,19 +20,33 @@ from datetime import timedelta
 from api.conditions import Reason
 from controllers.drain.assess import REQUEUE_AFTER, NotDrained
 from controllers.drain.cordon import is_cordoned_for, uncordon
-from controllers.kernel.actions import Action, UpdateHost
-from controllers.kernel.conditions import Condition
+from controllers.kernel.actions import Action, Delete, DeleteHost, Patch, UpdateHost
+from controllers.kernel.conditions import Condition, format_time, parse_time
 from controllers.kernel.in_place import forbids_replacement
-from controllers.kernel.plan import Blocked, Wait, steps
-from controllers.kernel.refs import runs_control_plane
-from controllers.machine import attempts, replacement
+from controllers.kernel.plan import Blocked, Step, Wait, steps
+from controllers.kernel.refs import NODE, Obj, ref_of, resource_version_of, runs_control_plane
+from controllers.machine import deletion_guards, node_takeover
 from controllers.machine.bootstrap_data import before_replacement, is_being_found_out, with_upgrade
-from controllers.machine.decision import Cause, Decision, infrastructure, up_to_date
-from controllers.machine.draining import drain, drained_condition, warning
+from controllers.machine.decision import (
+    Cause,
+    Decision,
+    call_is_due,
+    call_outcome,
+    current_attempt,
+    deletion_attempt,
+    failure_message,
+    infrastructure,
+    terminal_cause,
+    up_to_date,
+)
+from controllers.machine.draining import attached_volumes, drain, drained_condition, warning
+from controllers.machine.machine_node import earlier_hosts, is_of
 from controllers.machine.observe import Observed
 from controllers.machine.phases import Stage
+from controllers.machine.polling import next_requeue
 from providers.base.contract import (
     Host,
+    HostIdentity,
     HostRequest,
     HostState,
     InProgress,
@@ -28,13 +55,168 @@ from providers.base.contract import (
     Updated,
 )
 
+_MOST_EARLIER = 8
+
+
+def begin_replacement(observed: Observed, host: Host, why: str, reason: str = Reason.REPLACING) -> Decision:
+    """Write down that this host is to be replaced. Nothing is touched before that is saved. ``reason``: the Event's."""
+    before = observed.replaced_host
+    earlier = [*earlier_hosts(observed.machine), before] if before else []
+    record = {
+        **(dict.fromkeys(observed.status["replacement"]) if before else {}),
+        "providerID": host.provider_id or host.id,
+        **({"earlierProviderIDs": earlier[-_MOST_EARLIER:]} if earlier else {}),
+        "reason": why[:1024],
+        "startedAt": format_time(observed.now),
+    }
+    return Decision(
+        Stage.REPLACING,
+        outcome=Wait(1.0, f"host {host.name} is to be replaced: {why}"),
+        up_to_date=up_to_date(False, Reason.REPLACING, why),
+        record={"replacement": record},
+        news=Cause(reason, f"host {host.name} is replaced by a new one: {why}"),
+    )
+
+
+def give_up(observed: Observed, host: Host, node: Obj) -> Decision | None:
+    """The host goes on with ``node``, that of a host before it, and can get none of its own: only another host can.
+
+    None while that is not certain.
+    """
+    since = host.created_at or parse_time(observed.status["replacement"].get("startedAt")) or observed.now
+    if not node_takeover.is_certain(node, host, since, observed.now):
+        return None
+    why = node_takeover.message(node)
+    if forbidden_by := forbids_replacement(observed.machine):
+        return Decision(
+            Stage.BOOTED,
+            outcome=Blocked(f"{why}, and {forbidden_by} forbids another host", REQUEUE_AFTER),
+            infrastructure=infrastructure(True, Reason.PROVISIONED),
+            warning=Cause(Reason.NODE_TAKEN_OVER, why),
+        )
+    return begin_replacement(observed, host, why, Reason.NODE_TAKEN_OVER)
+
+
+def is_old_host(observed: Observed, host: Host) -> bool:
+    """Whether ``host`` is the one that was recorded to go."""
+    return is_of(host, observed.replaced_host)
+
+
+def remove_old_host(observed: Observed, host: Host) -> Decision:
+    """Drain the old host's Node, then delete the host, or what is left of it."""
+    recorded = observed.status["replacement"]
+    why = str(recorded.get("reason") or "the provider can't change it in place")
+    stale = up_to_date(False, Reason.REPLACING, why)
+    if host.state not in {HostState.DELETING, HostState.UNFINISHED}:
+        not_yet = _not_yet(observed, stale)
+        if not_yet is not None:
+            return not_yet
+    attempt = deletion_attempt(observed)
+    actions: list[Action] = []
+    if host.state is not HostState.DELETING and call_is_due(attempt, observed):
+        actions.append(delete_host(observed, host, f"replace host {host.name}: {why}"))
+    failed = attempt is not None and host.state is not HostState.DELETING
+    text = failure_message(attempt) if attempt and failed else f"host {host.name} is being deleted"
+    condition = infrastructure(False, str(attempt.error_class) if attempt and failed else Reason.DELETING_HOST, text)
+    waiting = call_outcome(None if actions else attempt, observed, f"deleting host {host.name}")
+    return Decision(
+        Stage.REPLACING,
+        steps(actions),
+        waiting if failed else Wait(next_requeue(observed), text),
+        infrastructure=condition,
+        up_to_date=stale,
+        warning=Cause(condition.reason, text) if failed else None,
+    )
+
+
+def _not_yet(observed: Observed, stale: Condition) -> Decision | None:
+    """What has to be done before the old host may be deleted; None if nothing has."""
+    recorded = observed.status["replacement"]
+    held = deletion_guards.block_reason(observed.machine, observed.deletion_guards)
+    if held:
+        failure = Cause(Reason.HOSTS_CONTROLLER, held)
+        waiting = up_to_date(False, Reason.HOSTS_CONTROLLER, held)
+        return Decision(Stage.REPLACING, outcome=Blocked(held), up_to_date=waiting, warning=failure)
+    assessment = drain(observed, parse_time(recorded.get("startedAt")), "its host is replaced by a new one")
+    if isinstance(assessment, NotDrained):
+        return Decision(
+            Stage.REPLACING,
+            steps(assessment.actions),
+            Blocked(assessment.why, REQUEUE_AFTER),
+            up_to_date=stale,
+            extra=(drained_condition(assessment),),
+            warning=warning(assessment),
+        )
+    began = recorded.get("waitForNodeVolumeDetachStartTime")
+    volumes = attached_volumes(observed, assessment, parse_time(began))
+    if not volumes:
+        return None
+    text = f"waiting until volumes are detached from the Node: {volumes}"
+    return Decision(
+        Stage.REPLACING,
+        outcome=Blocked(text, REQUEUE_AFTER),
+        up_to_date=up_to_date(False, Reason.WAITING_FOR_VOLUME_DETACH, text),
+        extra=(drained_condition(assessment),),
+        record={} if began else {"replacement": {"waitForNodeVolumeDetachStartTime": format_time(observed.now)}},
+    )
+
+
+def forget_old_host(observed: Observed) -> Decision:
+    """The old host is gone: its Node goes, and the Machine is free for the new one.
+
+    A view that lags may show this when the new host runs already: then its kubelet must not lose the Node.
+    """
+    nodes = [_delete_node(node) for node in observed.stale_nodes if node_takeover.may_go(node, observed.reads.host)]
+    clear = Patch(
+        observed.ref,
+        {"spec": {"providerID": None}},
+        f"host {observed.provider_id} is gone, the next one may come",
+        resource_version=observed.version,
+    )
+    return Decision(
+        Stage.REPLACING,
+        steps(nodes, [clear]),
+        Wait(1.0, "the new host comes next"),
+        up_to_date=up_to_date(False, Reason.REPLACING, "the old host is gone, a new one is being made"),
+    )
+
+
+def delete_late_nodes(observed: Observed) -> tuple[Step, ...]:
+    """Nodes of hosts that were replaced go when they turn up, else they would be nobody's.
+
+    If the new host bears the same name, its kubelet may have found such a Node and taken it over; not so if it has
+    joined with another.
+    """
+    host = observed.host
+    joined = observed.node is not None and host is not None and host.provider_id == observed.provider_id
+    late = (node for node in observed.late_nodes if joined or node_takeover.may_go(node, observed.reads.host))
+    return steps([_delete_node(node) for node in late])
+
+
+def _delete_node(node: Obj) -> Action:
+    """Guarded: a kubelet that begins to report on it meanwhile keeps it."""
+    why = f"Node {node['metadata']['name']}: its host was replaced"
+    return Delete(ref_of(NODE, node), why, resource_version=resource_version_of(node))
+
+
+def delete_host(observed: Observed, host: Host, why: str) -> DeleteHost:
+    request = observed.desired.request
+    return DeleteHost(observed.ref, identity_of(observed), host, request.config if request else {}, why)
+
+
+def identity_of(observed: Observed) -> HostIdentity:
+    """Also of a Machine whose config can't be read."""
+    request, meta = observed.desired.request, observed.machine["metadata"]
+    return request.identity if request else HostIdentity(observed.uid, meta.get("namespace", ""), observed.name)
+
+
 _RUNS = {HostState.RUNNING, HostState.UPDATING}
 CHANGING = "the host is changed in place"
 
 
 def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
     """The next step of bringing ``host`` to ``request``."""
-    attempt = attempts.current(observed)
+    attempt = current_attempt(observed)
     if attempt is not None:
         return _failed(observed, request, host)
     match observed.reads.answer:
@@ -125,7 +307,7 @@ def _replace(observed: Observed, host: Host, why: str) -> Decision:
         return _stays(observed, host, Cause(Reason.NEEDS_REPLACEMENT, text))
     not_yet = before_replacement(observed.bootstrapping)
     if not_yet is None:
-        return replacement.begin(observed, host, why)
+        return begin_replacement(observed, host, why)
     if not_yet.refused is None:
         return _updating(host, Wait(not_yet.after, not_yet.why))
     refused = not_yet.refused
@@ -149,21 +331,21 @@ def _stays(observed: Observed, host: Host, refused: Cause) -> Decision:
 
 def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
     """The call failed: say so, keep the host as it runs, and ask again when it is time."""
-    attempt = attempts.current(observed)
+    attempt = current_attempt(observed)
     assert attempt is not None
     actions: list[Action] = []
-    if attempts.is_due(attempt, observed):
+    if call_is_due(attempt, observed):
         actions.append(_update(observed, request, host, f"ask again to change host {host.name}"))
-    failure = attempts.terminal(attempt)
+    failure = terminal_cause(attempt)
     stage = Stage.UPDATE_STUCK if failure and observed.node is not None else Stage.UPDATING
     return Decision(
         stage,
         steps(actions),
-        attempts.outcome(None if actions else attempt, observed, f"changing host {host.name}"),
+        call_outcome(None if actions else attempt, observed, f"changing host {host.name}"),
         infrastructure=_as_it_is(host),
-        up_to_date=up_to_date(False, attempt.error_class, attempts.message(attempt)),
+        up_to_date=up_to_date(False, attempt.error_class, failure_message(attempt)),
         failure=failure,
-        warning=Cause(attempt.error_class, attempts.message(attempt)),
+        warning=Cause(attempt.error_class, failure_message(attempt)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from api.providerconfig import ProviderConfigError, read_class
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.pausing import paused_by
+from controllers.kernel.ownership import paused_by
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Obj, Ref, is_deleting, ref_of
 from controllers.kernel.view import (
     MACHINE_CLASS_REF,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from api.conditions import ClassCondition, Reason
-from controllers.kernel import live_config
 from controllers.kernel.actions import Action, Event, Patch
-from controllers.kernel.conditions import Condition, find, merge, merge_patch
-from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.budgets import StatusChange, hold_back
+from controllers.kernel.conditions import Condition, find, in_words, merge, merge_patch
 from controllers.kernel.plan import NOTHING, Outcome, Plan, Settled, Wait, steps
+from controllers.kernel.provider_config import found_condition
 from controllers.kernel.refs import generation_of, is_deleting, key_of, resource_version_of
 from controllers.kernel.view import NOBODY_ASKED, ConfigChecked, NotChecked
-from controllers.kernel.wording import in_words
 from controllers.machineclass.observe import Observed
 
 ANSWER = 1.0
@@ -51,7 +50,7 @@ def accepted(observed: Observed) -> Condition:
 def _desired(observed: Observed, condition: Condition) -> dict[str, Any]:
     generation = generation_of(observed.body)
     before = observed.status.get("conditions") or ()
-    valid = None if observed.problems else live_config.condition(_VALID, observed.live)
+    valid = None if observed.problems else found_condition(_VALID, observed.live)
     kept = [c for c in before if not observed.problems or c.get("type") != _VALID]
     decided = [condition] if valid is None else [condition, valid]
     return {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from controllers.kernel.machine_class import class_key
-from controllers.kernel.pace import gathering
+from controllers.kernel.budgets import gathering
 from controllers.kernel.plan import Plan
+from controllers.kernel.provider_config import class_key
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, Key, Kind, Obj, key_of, spec_of
 from controllers.kernel.view import HostNeed, HostReads, View

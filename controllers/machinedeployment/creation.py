@@ -1,4 +1,12 @@
-"""The MachineSet for a template that has none yet: its name derives from the template, so a repeat collides."""
+"""The MachineSets of a MachineDeployment: which is the current one, a new one, and which old ones to forget.
+
+Which MachineSet is the current one, its revision number, and which old ones to forget.
+
+Going back to an earlier template finds the MachineSet kept of it and makes that the current one again: this is how
+``rollback`` works here, and nothing is created or deleted that need not be.
+
+The MachineSet for a template that has none yet: its name derives from the template, so a repeat collides.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +15,68 @@ from typing import Any
 
 from api import names
 from api.names import StrategyType
-from controllers.kernel.actions import Create
+from controllers.kernel.actions import Create, Delete
 from controllers.kernel.names import label_value, machine_set_name
-from controllers.kernel.ownership import controller_uid, reference_to
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of, controller_uid, reference_to
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Obj, annotations_of, is_deleting, spec_of, uid_of
 from controllers.kernel.template import rollout_part
 from controllers.machinedeployment.observe import Observed, SetState, hash_for_new
-from controllers.machinedeployment.proportional_scale import scale_annotations
-from controllers.machinedeployment.revisions import revision_annotations
+from controllers.machinedeployment.rolling_update import scale_annotations
+
+MAX_HISTORY_TEXT = 256
+"""Characters kept of the list of earlier numbers."""
+
+
+def current_set(observed: Observed) -> SetState | None:
+    """The MachineSet of the deployment's template; of several, the one with the most Machines, then the oldest.
+
+    Several can be left behind by other controllers (cluster-api#13649 made four); all but one are rolled away as old.
+    """
+    found = [state for state in observed.sets if state.current]
+    return min(found, key=lambda state: (-state.members.existing, state.created, state.name), default=None)
+
+
+def old_sets(observed: Observed) -> tuple[SetState, ...]:
+    """All others, oldest first."""
+    now = current_set(observed)
+    return tuple(state for state in observed.sets if now is None or state.uid != now.uid)
+
+
+def revision_of_current(observed: Observed) -> int:
+    """One more than the highest number of the old ones; the current one keeps its number if it is above already."""
+    now = current_set(observed)
+    highest = max((state.revision for state in old_sets(observed)), default=0)
+    return now.revision if now is not None and now.revision > highest else highest + 1
+
+
+def revision_annotations(observed: Observed, state: SetState | None) -> dict[str, str]:
+    """Annotations of the current MachineSet; the Cluster Autoscaler's hard-coded key beside ours (autoscaler#8494)."""
+    number = revision_of_current(observed)
+    annotations = {names.REVISION_ANNOTATION: str(number), names.CAPI_REVISION_ANNOTATION: str(number)}
+    if state is not None and state.revision and state.revision != number:
+        before = annotations_of(state.body).get(names.REVISION_HISTORY_ANNOTATION, "")
+        history = [part for part in before.split(",") if part] + [str(state.revision)]
+        while len(",".join(history)) > MAX_HISTORY_TEXT:
+            history.pop(0)
+        annotations[names.REVISION_HISTORY_ANNOTATION] = ",".join(history)
+    return annotations
+
+
+def deployment_annotations(observed: Observed) -> dict[str, Any]:
+    """The deployment shows the number of its current MachineSet."""
+    number = str(revision_of_current(observed))
+    return {names.REVISION_ANNOTATION: number, names.CAPI_REVISION_ANNOTATION: number}
+
+
+def sets_to_forget(observed: Observed) -> list[Delete]:
+    """Empty old MachineSets beyond the limit, lowest revision first."""
+    idle = [state for state in old_sets(observed) if state.empty and not is_deleting(state.body)]
+    idle.sort(key=lambda state: (state.revision, state.created, state.name))
+    limit = observed.desired.history_limit
+    return [
+        Delete(state.ref, f"MachineSet {state.name} (revision {state.revision}) is beyond revisionHistoryLimit {limit}")
+        for state in idle[: max(len(idle) - limit, 0)]
+    ]
 
 
 def is_collision(observed: Observed) -> bool:

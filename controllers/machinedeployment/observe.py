@@ -13,15 +13,14 @@ from api.reading import Reading
 from api.views import MachineSetSpecView
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import parse_time
+from controllers.kernel.deletions import UNPLACED, in_order
 from controllers.kernel.failure_domains import domains_of
 from controllers.kernel.in_place import Revision
-from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition, removal
-from controllers.kernel.names import machine_prefix, machine_set_name
-from controllers.kernel.ordinals import Ordinals, OrdinalsError, read_ordinals
-from controllers.kernel.ownership import controlled
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.names import Ordinals, OrdinalsError, machine_prefix, machine_set_name, read_ordinals
+from controllers.kernel.ownership import cluster_of, controlled, paused_by
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -40,12 +39,14 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.template import is_count, rollout_part, template_hash, template_problem
-from controllers.kernel.victims import UNPLACED, in_order
 from controllers.kernel.view import OWNER, View
-from controllers.machinedeployment import rollout_after
-from controllers.machinedeployment.disruption import UNLIMITED, Allowance, allowance
-from controllers.machinedeployment.rollback import Record, read_record, template_in_force
-from controllers.machinedeployment.spec import DeploymentSpec, parse_spec
+from controllers.machinedeployment.effective_template import (
+    Record,
+    read_record,
+    template_after_rollback,
+    with_rollout_after,
+)
+from controllers.machinedeployment.spec import UNLIMITED, Allowance, DeploymentSpec, allowance, parse_spec
 
 READS = (MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE, MACHINE_CLASS, CLUSTER)
 _DAWN = datetime.min.replace(tzinfo=UTC)
@@ -166,9 +167,9 @@ def observe(key: Key, view: View) -> Observed | None:
     cluster = cluster_of(body, view) if not desired.problem else None
     owned = controlled(body, MACHINE_SET, view)
     if not desired.problem:
-        desired = replace(desired, template=rollout_after.in_force(desired.template, owned, desired.after, view.now))
+        desired = replace(desired, template=with_rollout_after(desired.template, owned, desired.after, view.now))
     record = read_record(_status(body)) if not desired.problem else None
-    in_force = template_in_force(record, desired.template, owned)
+    in_force = template_after_rollback(record, desired.template, owned)
     if in_force is not None:
         desired = replace(desired, template=in_force)
     want = rollout_part(desired.template)

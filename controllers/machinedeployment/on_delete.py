@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from controllers.machinedeployment.observe import Observed, SetState
-from controllers.machinedeployment.rolling_update import available_uids
-from controllers.machinedeployment.targets import Stock, Targets
+from controllers.machinedeployment.rolling_update import Stock, Targets, available_uids
 
 
 def follow(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:

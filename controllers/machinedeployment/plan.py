@@ -15,29 +15,27 @@ from api import names
 from api.conditions import Reason
 from api.names import InPlace, StrategyType
 from controllers.kernel.actions import Action, Event, Patch
-from controllers.kernel.pace import StatusChange, hold_back
-from controllers.kernel.pausing import SPEC_PAUSED_STAMP
+from controllers.kernel.budgets import StatusChange, hold_back
+from controllers.kernel.conditions import counted, guarded, invalid, new_failure, status_step
+from controllers.kernel.ownership import SPEC_PAUSED_STAMP
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import annotations_of, is_deleting
-from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
-from controllers.kernel.wording import counted
-from controllers.machinedeployment import (
-    creation,
-    in_place,
-    intents,
-    progress,
-    proportional_scale,
-    revisions,
-    rollout_after,
-)
+from controllers.machinedeployment import creation, progress
+from controllers.machinedeployment.creation import current_set, deployment_annotations, old_sets, sets_to_forget
+from controllers.machinedeployment.effective_template import Record, seconds_until_rollout
 from controllers.machinedeployment.observe import Observed, SetState
 from controllers.machinedeployment.on_delete import follow
-from controllers.machinedeployment.propagation import adoptions, set_patches
+from controllers.machinedeployment.progress import (
+    PATIENCE,
+    intents_status,
+    is_fresh_intent,
+    outstanding_intents,
+    touches,
+)
+from controllers.machinedeployment.propagation import adoptions, in_place_sizes, in_place_turn, is_let_on, set_patches
 from controllers.machinedeployment.recreate import recreate
-from controllers.machinedeployment.rollback import Record
-from controllers.machinedeployment.rolling_update import roll
+from controllers.machinedeployment.rolling_update import Targets, give_up_first, is_scaled, roll, scale_proportionally
 from controllers.machinedeployment.status import alive, deletions, invalid_patch, paused_patch, status_patch
-from controllers.machinedeployment.targets import Targets
 
 UNREAD = 5.0
 """Seconds to wait for a complete view."""
@@ -57,15 +55,15 @@ def plan(observed: Observed) -> Plan:
         return invalid(observed.ref, observed.body, invalid_patch(observed), observed.desired.problem)
     if is_deleting(observed.body):
         return _finish(observed, Targets(), [], [])
-    unresolved = intents.outstanding(observed)
+    unresolved = outstanding_intents(observed)
     if unresolved:
         return _find_out(observed, unresolved)
     if observed.orphans:
         return _finish(observed, Targets(), list(adoptions(observed)), [])
-    now = revisions.current(observed)
+    now = current_set(observed)
     if not observed.desired.paused and not observed.cluster_deleting:
-        turn = in_place.turn(observed, now)
-        fewer = proportional_scale.give_up_first(observed, now, revisions.old(observed)) if turn is not None else None
+        turn = in_place_turn(observed, now)
+        fewer = give_up_first(observed, now, old_sets(observed)) if turn is not None else None
         if fewer is not None:
             return _finish(observed, fewer, [*set_patches(observed, now, fewer)], [])
         if turn is not None:
@@ -83,7 +81,7 @@ def plan(observed: Observed) -> Plan:
 
 
 def _targets(observed: Observed, now: SetState | None) -> Targets:
-    old = revisions.old(observed)
+    old = old_sets(observed)
     if observed.desired.paused or now is None:
         return _stand_still(observed, now, ())
     if observed.cluster_deleting:
@@ -97,12 +95,12 @@ def _targets(observed: Observed, now: SetState | None) -> Targets:
 
 def _rolling(observed: Observed, now: SetState, old: tuple[SetState, ...]) -> Targets:
     if observed.allowed.closed and progress.is_rolling_out(observed):
-        sizes = proportional_scale.scale(observed, now, old, finish=False)
+        sizes = scale_proportionally(observed, now, old, finish=False)
         return Targets(sizes.replicas, (*sizes.notes, observed.allowed.why))
-    if proportional_scale.is_scaled(observed):
-        return proportional_scale.scale(observed, now, old)
+    if is_scaled(observed):
+        return scale_proportionally(observed, now, old)
     if observed.desired.in_place != InPlace.NEVER:
-        sizes_in_place = in_place.sizes(observed, now, old)
+        sizes_in_place = in_place_sizes(observed, now, old)
         if sizes_in_place is not None:
             return sizes_in_place
     return roll(observed, now, old)
@@ -112,12 +110,12 @@ def _takes_a_step(observed: Observed, now: SetState | None, targets: Targets) ->
     """Whether it moves now. It may have stood still because nobody was there to move it: then it has not failed."""
     if any(targets.of(state) != state.replicas for state in observed.sets):
         return True
-    return now is not None and in_place.is_let_on(observed, now)
+    return now is not None and is_let_on(observed, now)
 
 
 def _stand_still(observed: Observed, now: SetState | None, notes: tuple[str, ...]) -> Targets:
     """Only scaling goes on."""
-    sizes = proportional_scale.scale(observed, now, revisions.old(observed))
+    sizes = scale_proportionally(observed, now, old_sets(observed))
     return Targets(sizes.replicas, (*sizes.notes, *notes))
 
 
@@ -151,10 +149,10 @@ def _make_current(observed: Observed) -> Plan:
 
 def _find_out(observed: Observed, unresolved: list[SetState]) -> Plan:
     shown = ", ".join(state.name for state in unresolved)
-    if intents.is_fresh(observed):
+    if is_fresh_intent(observed):
         why = f"sizes decided for {shown} are not visible yet"
-        return _finish(observed, Targets(notes=(why,)), [], [], Wait(intents.PATIENCE, why))
-    return _finish(observed, Targets(), list(intents.touches(observed, unresolved)), [])
+        return _finish(observed, Targets(notes=(why,)), [], [], Wait(PATIENCE, why))
+    return _finish(observed, Targets(), list(touches(observed, unresolved)), [])
 
 
 def _forget(observed: Observed, now: SetState | None) -> list[Action]:
@@ -165,7 +163,7 @@ def _forget(observed: Observed, now: SetState | None) -> list[Action]:
     if now is None or observed.desired.paused:
         return []
     done = progress.is_complete(observed) or observed.desired.strategy == StrategyType.ON_DELETE
-    return list(revisions.to_forget(observed)) if done else []
+    return list(sets_to_forget(observed)) if done else []
 
 
 def _finish(
@@ -175,7 +173,7 @@ def _finish(
     own: list[Action],
     outcome: Outcome | None = None,
 ) -> Plan:
-    status = status_patch(observed, intents.to_status(observed, targets))
+    status = status_patch(observed, intents_status(observed, targets))
     change = StatusChange(observed.status, status, observed.desired.replicas, progress.is_complete(observed))
     delay = 0.0 if changes or own else hold_back(change, _machines(observed), observed.now)
     first: list[Action] = []
@@ -196,7 +194,7 @@ def _machines(observed: Observed) -> tuple[Any, ...]:
 def _own_annotations(observed: Observed, now: SetState | None) -> list[Action]:
     """The revision, and ``spec.paused`` in the form in which the Cluster Autoscaler looks for it."""
     have = annotations_of(observed.body)
-    want: dict[str, Any] = dict(revisions.deployment_annotations(observed)) if now is not None else {}
+    want: dict[str, Any] = dict(deployment_annotations(observed)) if now is not None else {}
     stamp = have.get(names.CAPI_PAUSED_ANNOTATION)
     if observed.desired.paused and stamp is None:
         want[names.CAPI_PAUSED_ANNOTATION] = SPEC_PAUSED_STAMP
@@ -222,7 +220,7 @@ def _outcome(observed: Observed, delay: float) -> Outcome:
     waits: list[Wait] = []
     if delay:
         waits.append(Wait(delay, "its Machines are still changing; the counts are written when they rest"))
-    until = rollout_after.seconds_until(observed.desired.after, observed.now)
+    until = seconds_until_rollout(observed.desired.after, observed.now)
     if until:
         waits.append(Wait(until, "its Machines are to be replaced then (spec.rollout.after)"))
     slow_at = deletions(observed).next_slow

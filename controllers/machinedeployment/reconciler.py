@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controllers.kernel import machine_facts
+from controllers.kernel.budgets import gathering
 from controllers.kernel.ownership import controller_of, controller_uid, find_controller
-from controllers.kernel.pace import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controllers.kernel.protection import sentence
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
+from controllers.kernel.machine_facts import protection_sentence
 from controllers.machinedeployment.observe import Observed, SetState
-from controllers.machinedeployment.targets import Stock, Targets
+from controllers.machinedeployment.rolling_update import Stock, Targets
 
 
 def recreate(observed: Observed, now: SetState, old: Sequence[SetState]) -> Targets:
     wanted = observed.desired.replicas
     protected = [machine for state in old for machine in state.protected]
     if protected:
-        return Targets(_smaller(now, old, wanted), (f"the rollout waits: {sentence(protected)}",))
+        return Targets(_smaller(now, old, wanted), (f"the rollout waits: {protection_sentence(protected)}",))
     targets = {state.uid: 0 for state in old}
     left = sum(state.total + len(state.members.deleting) for state in old)
     targets[now.uid] = min(now.replicas, wanted) if left else wanted

@@ -7,16 +7,13 @@ from typing import Any
 
 from api.conditions import DeploymentCondition, Reason, SetCondition
 from api.names import ErrorReason, InPlace
-from controllers.kernel.conditions import Condition, find, format_time, merge, merge_patch
+from controllers.kernel.conditions import Condition, counted, error_fields, find, format_time, merge, merge_patch
 from controllers.kernel.deletions import Deletions, roll_up_deletions
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.protection import sentence
+from controllers.kernel.machine_facts import MachineFacts, protection_sentence
+from controllers.kernel.members import Rollup, roll_up
 from controllers.kernel.refs import generation_of, is_deleting
-from controllers.kernel.reporting import error_fields
-from controllers.kernel.rollup import Rollup, roll_up
 from controllers.kernel.template import template_hash
-from controllers.kernel.wording import counted
-from controllers.machinedeployment.in_place import would_replace
+from controllers.machinedeployment.creation import current_set, old_sets
 from controllers.machinedeployment.observe import Observed
 from controllers.machinedeployment.progress import (
     held_by_protection,
@@ -25,7 +22,7 @@ from controllers.machinedeployment.progress import (
     is_rolling_out,
     standstill,
 )
-from controllers.machinedeployment.revisions import current, old
+from controllers.machinedeployment.propagation import would_replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ def alive(observed: Observed) -> tuple[MachineFacts, ...]:
 
 
 def count(observed: Observed) -> Counts:
-    machines, now = alive(observed), current(observed)
+    machines, now = alive(observed), current_set(observed)
     min_ready = observed.desired.min_ready
     return Counts(
         replicas=len(machines),
@@ -168,7 +165,7 @@ def _progressing(observed: Observed) -> Condition:
 
 def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     left = counts.replicas - counts.updated
-    if left == 0 and current(observed) is not None:
+    if left == 0 and current_set(observed) is not None:
         return Condition(DeploymentCondition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
     if not is_rolling_out(observed) and left <= observed.desired.partition:
         message = counted(left, "Machine stays", "Machines stay") + " with an earlier template, as partition says"
@@ -176,9 +173,9 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
     message = counted(left, "Machine has an earlier template", "Machines have an earlier template")
     protected = held_by_protection(observed)
     if protected:
-        reported = f"{message}; the rollout waits: {sentence(protected)}"
+        reported = f"{message}; the rollout waits: {protection_sentence(protected)}"
         return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.MACHINES_PROTECTED, reported)
-    if would_replace(observed, current(observed), old(observed)):
+    if would_replace(observed, current_set(observed), old_sets(observed)):
         message = f"{message} and would have to be replaced, which inPlace: Require forbids"
         return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.NEEDS_REPLACEMENT, message)
     return Condition(DeploymentCondition.ROLLING_OUT, "True", Reason.ROLLING_OUT, message)
@@ -186,7 +183,7 @@ def _rolling_out(observed: Observed, counts: Counts) -> Condition:
 
 def _up_to_date(observed: Observed) -> list[Condition]:
     """How far an update in place is; only where there are such."""
-    now = current(observed)
+    now = current_set(observed)
     if observed.desired.in_place == InPlace.NEVER or now is None:
         return []
     type_ = DeploymentCondition.MACHINES_UP_TO_DATE
@@ -266,7 +263,7 @@ def _scaling_down(observed: Observed, going: Deletions) -> Condition:
     protected = [machine for state in observed.sets for machine in state.protected]
     if len(protected) > observed.desired.replicas and not is_deleting(observed.body):
         there = sum(state.members.alive for state in observed.sets)
-        reported = f"from {there} to {counted(observed.desired.replicas, 'Machine')}; {sentence(protected)}"
+        reported = f"from {there} to {counted(observed.desired.replicas, 'Machine')}; {protection_sentence(protected)}"
         return Condition(DeploymentCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, reported)
     if not going.count and not is_deleting(observed.body):
         return Condition(DeploymentCondition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from api.intorstring import resolve
-from controllers.kernel.protection import WAY_OUT
+from controllers.kernel.machine_facts import WAY_OUT
 from controllers.kernel.remediation import is_being_rebooted, unhealthy_since
 from controllers.machinehealthcheck import reboots
 from controllers.machinehealthcheck.correlation import Freeze

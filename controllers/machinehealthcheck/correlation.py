@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from controllers.machinehealthcheck.health import Unhealthy, is_bad
 from controllers.machinehealthcheck.observe import Target
 

@@ -15,8 +15,7 @@ from api.conditions import MachineCondition, Reason
 from api.remediation import TEMPLATE_SUFFIX
 from controllers.kernel.actions import Action, CreateFromTemplate, Delete
 from controllers.kernel.conditions import Condition, find
-from controllers.kernel.ownership import reference_to
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of, reference_to
 from controllers.kernel.refs import MACHINE, Key, Kind, Ref, guessed_kind
 from controllers.machinehealthcheck.budget import Choice
 from controllers.machinehealthcheck.health import Healthy, Unhealthy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.refs import MACHINE, NODE, Key, Obj
 from controllers.kernel.view import ManagementCluster, Unreachable, View
-from controllers.kernel.workload import cluster_key_of
 
 OUTAGE = "the API server can't be followed now: what is known may be old"
 

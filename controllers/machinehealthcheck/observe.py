@@ -13,9 +13,8 @@ from api.remediation import TemplateKind
 from controllers.kernel import machine_facts
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.node_owner import claimed_by_another
-from controllers.kernel.ownership import find_controller
-from controllers.kernel.pausing import cluster_name_of, cluster_of, paused_by
+from controllers.kernel.node_policy import claimed_by_another
+from controllers.kernel.ownership import cluster_name_of, cluster_of, find_controller, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from controllers.kernel.actions import Action, Event, Patch
-from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.budgets import StatusChange, hold_back
+from controllers.kernel.conditions import guarded, status_step
 from controllers.kernel.plan import Blocked, Failed, Outcome, Plan, Settled, Wait, steps
 from controllers.kernel.refs import is_deleting
-from controllers.kernel.reporting import guarded, status_step
 from controllers.machinehealthcheck import external, report
 from controllers.machinehealthcheck.budget import Choice, choose, stock
 from controllers.machinehealthcheck.correlation import NO_FREEZE, Freeze, freeze

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from api.conditions import MachineCondition, Reason
 from controllers.kernel.conditions import find
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import uid_of
 from controllers.kernel.remediation import RebootRequest, reboot_request_of, unhealthy_since
 from controllers.machinehealthcheck.health import Unhealthy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api.remediation import TemplateKind
-from controllers.kernel.pace import gathering
+from controllers.kernel.budgets import gathering
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (

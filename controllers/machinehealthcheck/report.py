@@ -6,10 +6,9 @@ from typing import Any
 
 from api.conditions import HealthCheckCondition, MachineCondition, Reason
 from controllers.kernel.actions import Patch
-from controllers.kernel.conditions import Condition, Moment, find, is_true, merge_in_place, merge_patch
+from controllers.kernel.conditions import Condition, Moment, counted, find, is_true, merge_in_place, merge_patch
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import generation_of
-from controllers.kernel.wording import counted
 from controllers.machinehealthcheck import external
 from controllers.machinehealthcheck.budget import Choice
 from controllers.machinehealthcheck.correlation import Freeze

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.intorstring import resolve
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from controllers.machinehealthcheck.spec import Limit
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from controllers.kernel.actions import Delete
+from controllers.kernel.conditions import counted
+from controllers.kernel.deletions import Rank, in_order, rank
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Removal, removal
 from controllers.kernel.names import machine_name
 from controllers.kernel.refs import MACHINE, Key, Ref, generation_of
-from controllers.kernel.victims import Rank, in_order, rank
-from controllers.kernel.wording import counted
-from controllers.machineset.claiming import Claims
 from controllers.machineset.disruption import Disruption
-from controllers.machineset.observe import Observed
+from controllers.machineset.observe import Claims, Observed
 
 MAX_BATCH = 1000
 """Machines deleted in one reconcile."""

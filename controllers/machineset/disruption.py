@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from api.names import DeletePolicy
-from controllers.kernel.conditions import is_true
+from controllers.kernel.conditions import counted, is_true
+from controllers.kernel.deletions import UNPLACED, Rank, rank
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.refs import (
     MACHINE_SET,
     NAMESPACE,
@@ -25,17 +27,13 @@ from controllers.kernel.refs import (
     labels_of,
     spec_of,
 )
-from controllers.kernel.victims import UNPLACED, Rank, rank
 from controllers.kernel.view import View
-from controllers.kernel.wording import counted
-from controllers.kernel.workload import cluster_key_of
-from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.disruption import read_budget
-from controllers.scheduling.drainability import DrainRules
-from controllers.scheduling.pods_by_node import PodsByNode
+from controllers.scheduling.demand import ShapeError
+from controllers.scheduling.drainability import DrainRules, read_budget
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Staying, plan_removal
 from controllers.scheduling.shapes import NodeInfo, PodInfo
+from controllers.scheduling.tables import PodsByNode
 
 LOOKED_AT = (NODE, POD, POD_DISRUPTION_BUDGET, NAMESPACE)
 _MOVABLE, _NO_CAPACITY, _BLOCKED = range(3)

@@ -1,4 +1,12 @@
-"""View → Observed: one MachineSet, its Machines in buckets, and what holds it back."""
+"""View → Observed: one MachineSet, its Machines in buckets, and which of them it takes and gives back.
+
+Which Machines to take and to give back.
+
+A Machine whose labels stopped matching is released (a person set it aside) and then replaced. Peers either keep it
+owned and uncounted, and create without end (cluster-api#14216), or never notice. Here releasing has a limit of its own:
+while as many released Machines exist as the set has replicas, further unmatched Machines are kept and counted, so
+whatever rewrites labels can't make more than twice the Machines.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +21,23 @@ from api.reading import Reading
 from api.selectors import NOTHING, Selector
 from api.views import InPlaceUpdateView, MachineSetSpecView
 from controllers.kernel import machine_facts
+from controllers.kernel.actions import Patch
+from controllers.kernel.conditions import counted
 from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
-from controllers.kernel.machine_class import class_digest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import Members, partition
-from controllers.kernel.names import machine_name, machine_prefix, ordinal_of
-from controllers.kernel.ordinals import Ordinals, OrdinalsError, read_ordinals
-from controllers.kernel.ownership import controlled, controller_uid, find_controller
-from controllers.kernel.pausing import cluster_of, paused_by
+from controllers.kernel.names import Ordinals, OrdinalsError, machine_name, machine_prefix, ordinal_of, read_ordinals
+from controllers.kernel.ownership import (
+    cluster_of,
+    controlled,
+    controller_uid,
+    find_controller,
+    paused_by,
+    reference_to,
+    references_with,
+    references_without,
+)
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -40,6 +57,71 @@ from controllers.kernel.refs import (
 from controllers.kernel.template import read_pattern
 from controllers.kernel.view import OWNER, View
 from controllers.machineset.disruption import NO_MATTER, Disruption, disruption
+
+MIN_RELEASES = 3
+"""So many may always be set aside, however small the set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """``kept``: unmatched Machines that may not be released now."""
+
+    adopted: tuple[MachineFacts, ...] = ()
+    released: tuple[MachineFacts, ...] = ()
+    kept: tuple[MachineFacts, ...] = ()
+
+
+def claims(observed: Observed) -> Claims:
+    free = max(max(observed.desired.replicas, MIN_RELEASES) - observed.released, 0)
+    unmatched = tuple(sorted(observed.unmatched, key=lambda machine: machine.key))
+    return Claims(observed.orphans, unmatched[:free], unmatched[free:])
+
+
+def freeze_reason(observed: Observed, decided: Claims) -> str:
+    """Why unmatched Machines are kept, "" if none is."""
+    if not decided.kept:
+        return ""
+    return (
+        f"{counted(len(decided.kept), 'Machine')} left the selector, and of those that did so before "
+        f"{counted(observed.released, 'still exists', 'still exist')}: restore their labels or delete them"
+    )
+
+
+def claim_patches(observed: Observed, decided: Claims) -> list[Patch]:
+    """Each is guarded by the version of the Machine on which it was decided: its labels may have changed again."""
+    set_name = observed.ref.key.name
+    reference = reference_to(MACHINE_SET, observed.body)
+    patches = [
+        Patch(
+            machine.ref,
+            {
+                "metadata": {
+                    "ownerReferences": references_with(machine.body, reference),
+                    "annotations": {names.RELEASED_FROM_ANNOTATION: None},
+                }
+            },
+            why=f"Machine {machine.key.name} matches the selector of MachineSet {set_name} and has no controller",
+            resource_version=machine.resource_version,
+        )
+        for machine in decided.adopted
+    ]
+    uid = uid_of(observed.body)
+    patches.extend(
+        Patch(
+            machine.ref,
+            {
+                "metadata": {
+                    "ownerReferences": references_without(machine.body, uid),
+                    "annotations": {names.RELEASED_FROM_ANNOTATION: uid},
+                }
+            },
+            why=f"labels of Machine {machine.key.name} no longer match the selector of MachineSet {set_name}",
+            resource_version=machine.resource_version,
+        )
+        for machine in decided.released
+    )
+    return patches
+
 
 READS = (MACHINE_SET, MACHINE, MACHINE_DEPLOYMENT, MACHINE_CLASS, CLUSTER)
 

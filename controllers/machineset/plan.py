@@ -13,20 +13,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from controllers.kernel.actions import Action, Create, Delete, Event, Patch
+from controllers.kernel.budgets import StatusChange, hold_back
+from controllers.kernel.conditions import counted, guarded, invalid, new_failure, some_of, status_step
+from controllers.kernel.machine_facts import protection_sentence
 from controllers.kernel.members import Removal
-from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.pace import StatusChange, hold_back
+from controllers.kernel.names import Ordinals
 from controllers.kernel.plan import Blocked, Outcome, Plan, Settled, Wait, steps
-from controllers.kernel.protection import sentence
 from controllers.kernel.refs import is_deleting
-from controllers.kernel.reporting import guarded, invalid, new_failure, status_step
-from controllers.kernel.wording import counted, some_of
-from controllers.machineset import creation, deletion_order, in_place, propagation, spreading
-from controllers.machineset.claiming import Claims, claim_patches, claims, freeze_reason
-from controllers.machineset.creation import Hold
-from controllers.machineset.observe import Observed
+from controllers.machineset import creation, deletion_order, propagation
+from controllers.machineset.creation import (
+    NO_SPREAD,
+    Hold,
+    Spread,
+    move_patches,
+    moved,
+    places,
+    spread_news,
+    spread_over_domains,
+)
+from controllers.machineset.observe import Claims, Observed, claim_patches, claims, freeze_reason
+from controllers.machineset.propagation import in_place_permissions, in_place_updates
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, places_for, remediation
-from controllers.machineset.spreading import NO_SPREAD, Spread
 from controllers.machineset.status import Findings, deletions, invalid_patch, paused_patch, status_patch
 
 UNREAD = 5.0
@@ -63,7 +70,7 @@ def plan(observed: Observed) -> Plan:
         )
     if observed.desired.problem:
         return invalid(observed.ref, observed.body, invalid_patch(observed), observed.desired.problem)
-    decision = replace(decide(observed), spread=spreading.spread(observed))
+    decision = replace(decide(observed), spread=spread_over_domains(observed))
     changes = _changes(observed, decision)
     frozen = freeze_reason(observed, decision.claims)
     patch = status_patch(
@@ -74,7 +81,7 @@ def plan(observed: Observed) -> Plan:
     if changes or (patch and not delay):
         first.append(guarded(observed.ref, observed.body, patch, _why(decision)))
     failures = new_failure(observed.ref, observed.status, patch) if first else []
-    failures += spreading.news(observed, decision.spread) if first else []
+    failures += spread_news(observed, decision.spread) if first else []
     return Plan(
         steps(first, [*changes, *failures], _events(observed, changes)),
         _outcome(observed, decision, delay),
@@ -104,7 +111,7 @@ def decide(observed: Observed) -> Decision:
     chosen = deletion_order.selected_for_deletion(observed, claimed)
     notes = tuple(f"Machine {machine.key.name} left the selector but is kept" for machine in claimed.kept)
     if len(members.protected) > observed.desired.replicas:
-        notes += (sentence(members.protected),)
+        notes += (protection_sentence(members.protected),)
     notes += tuple(f"Machine {m.key.name} failed and is preserved until {m.preserve_until}" for m in members.preserved)
     if chosen.pending or chosen.victims:
         if deletion_order.asked_just_now(observed):
@@ -141,7 +148,7 @@ def _changes(observed: Observed, decision: Decision) -> list[Action]:
             observed,
             decision.created,
             places_for(decision.remediation.places, decision.created),
-            spreading.places(observed, decision.spread, decision.created),
+            places(observed, decision.spread, decision.created),
         ),
         *deletion_order.deletes(observed, decision.removal, decision.ordinals.leaving),
         *([] if flowing else [*_elsewhere(observed, decision), *_in_place(observed, decision)]),
@@ -155,14 +162,14 @@ def _elsewhere(observed: Observed, decision: Decision) -> list[Patch]:
     """
     if decision.removal.victims or decision.claims.released:
         return []
-    return spreading.move_patches(observed, decision.spread)
+    return move_patches(observed, decision.spread)
 
 
 def _in_place(observed: Observed, decision: Decision) -> list[Action]:
     """Nothing is handed out in a reconcile that chooses who goes: it might be the same Machine."""
     if decision.removal.victims or decision.claims.released:
         return []
-    return [*in_place.updates(observed), *in_place.permissions(observed)]
+    return [*in_place_updates(observed), *in_place_permissions(observed)]
 
 
 def _hold_back(observed: Observed, patch: dict[str, Any]) -> float:
@@ -179,7 +186,7 @@ def _why(decision: Decision) -> str:
     if decision.created:
         return "reserve identities for " + counted(len(decision.created), "Machine")
     if decision.spread.moves:
-        return spreading.moved(decision.spread)
+        return moved(decision.spread)
     if decision.removal.victims:
         return "record the choice of " + counted(len(decision.removal.victims), "Machine") + " to delete"
     return "status is out of date"

@@ -15,12 +15,10 @@ from typing import Any
 from api import names
 from api.conditions import MachineCondition, Reason, SetCondition
 from api.names import StrategyType
-from controllers.kernel.conditions import Condition, find
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.protection import sentence
+from controllers.kernel.conditions import Condition, counted, find
+from controllers.kernel.machine_facts import MachineFacts, protection_sentence
 from controllers.kernel.refs import Obj, annotations_of, is_deleting, spec_of
 from controllers.kernel.remediation import RemediationData, read_remediation_data, remediation_data_of
-from controllers.kernel.wording import counted
 from controllers.machineset import creation
 from controllers.machineset.observe import Observed
 
@@ -62,7 +60,7 @@ def remediation(observed: Observed) -> Remediation:
         return Remediation(places=open_places)
     protected = [m for m in all_selected_for_deletion if m.protected]
     if len(protected) == len(all_selected_for_deletion):
-        return Remediation(places=open_places, deferred=sentence(protected))
+        return Remediation(places=open_places, deferred=protection_sentence(protected))
     judged = [m for m in all_selected_for_deletion if not (m.protected or _is_refuted(m))]
     selected_for_deletion = [m for m in judged if _recovery_ends(m) <= observed.now]
     if not selected_for_deletion:

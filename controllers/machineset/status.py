@@ -8,21 +8,16 @@ from typing import Any
 
 from api.conditions import DeploymentCondition, Reason, SetCondition
 from api.names import ErrorReason
-from controllers.kernel.conditions import Condition, find, merge, merge_patch
+from controllers.kernel.conditions import Condition, counted, error_fields, find, merge, merge_patch
 from controllers.kernel.deletions import Deletions, roll_up_deletions
-from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.protection import sentence
+from controllers.kernel.machine_facts import MachineFacts, protection_sentence
+from controllers.kernel.members import Rollup, roll_up
+from controllers.kernel.names import Ordinals
 from controllers.kernel.refs import generation_of, is_deleting
-from controllers.kernel.reporting import error_fields
-from controllers.kernel.rollup import Rollup, roll_up
-from controllers.kernel.wording import counted
-from controllers.machineset import spreading
-from controllers.machineset.creation import Hold
-from controllers.machineset.in_place import up_to_date_condition
+from controllers.machineset.creation import NO_SPREAD, Hold, Spread, spread_condition, spread_status
 from controllers.machineset.observe import Observed
+from controllers.machineset.propagation import up_to_date_condition
 from controllers.machineset.remediation import NO_REMEDIATION, Remediation, condition, to_status
-from controllers.machineset.spreading import NO_SPREAD, Spread
 
 AVAILABLE = str(DeploymentCondition.AVAILABLE)
 
@@ -81,7 +76,7 @@ def status_patch(observed: Observed, ordinals: Ordinals, found: Findings) -> dic
         *_conditions(observed, counts, found.held),
         *_frozen(observed, found.frozen),
         *condition(observed, found.remediation),
-        *spreading.condition(observed, found.spread),
+        *spread_condition(observed, found.spread),
     ]
     new_status: dict[str, Any] = {
         "replicas": counts.replicas,
@@ -93,7 +88,7 @@ def status_patch(observed: Observed, ordinals: Ordinals, found: Findings) -> dic
         "labelSelector": str(observed.desired.selector),
         "ordinals": _ordinals(observed.status, ordinals),
         **error_fields("", ""),
-        "restingFailureDomains": spreading.to_status(found.spread),
+        "restingFailureDomains": spread_status(found.spread),
         "remediated": to_status(found.remediation.places),
         "conditions": _merged(observed, conditions),
     }
@@ -172,7 +167,7 @@ def _ready(observed: Observed, counts: Counts, rollup: Rollup, held: Hold | None
         return Condition(SetCondition.READY, "True", held_up or Reason.READY, counts.deletions.text if held_up else "")
     protected = observed.members.protected
     if counts.replicas > wanted and len(protected) > wanted:
-        return Condition(SetCondition.READY, "False", Reason.MACHINES_PROTECTED, sentence(protected))
+        return Condition(SetCondition.READY, "False", Reason.MACHINES_PROTECTED, protection_sentence(protected))
     if counts.replicas > wanted:
         return Condition(
             SetCondition.READY, "False", Reason.SCALING_DOWN, f"{counted(counts.replicas, 'Machine')}, {wanted} wanted"
@@ -222,6 +217,6 @@ def _scaling_down(observed: Observed, counts: Counts) -> Condition:
         parts.append(going.text)
     protected = observed.members.protected
     if len(protected) > wanted and not is_deleting(observed.body):
-        message = "; ".join([", ".join(parts), sentence(protected)])
+        message = "; ".join([", ".join(parts), protection_sentence(protected)])
         return Condition(SetCondition.SCALING_DOWN, "True", Reason.MACHINES_PROTECTED, message)
     return Condition(SetCondition.SCALING_DOWN, "True", going.reason or Reason.SCALING_DOWN, ", ".join(parts))

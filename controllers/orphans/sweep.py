@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from providers.base.contract import Host, HostState
 
 GRACE = timedelta(minutes=15)

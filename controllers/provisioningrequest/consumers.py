@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from api.conditions import ProvisioningCondition
 from controllers.autoscaler.cluster_state import is_unschedulable
-from controllers.autoscaler.reporting import MOST_EVENTS
 from controllers.autoscaler.requests import Request, consumed_by
+from controllers.autoscaler.status import MOST_EVENTS
 from controllers.kernel.actions import Event
+from controllers.kernel.conditions import counted
 from controllers.kernel.refs import POD, Key, Obj, Ref, is_deleting, ref_of
-from controllers.kernel.wording import counted
 from controllers.provisioningrequest.classes import CheckCapacity, ProvisioningClass
 
 REASON = "NotTriggerScaleUp"

@@ -14,10 +14,9 @@ from controllers.autoscaler.cluster_state import ClusterState
 from controllers.autoscaler.health import unhealthy
 from controllers.autoscaler.plan import why_not
 from controllers.kernel.actions import Action, Delete, Event, Patch
-from controllers.kernel.conditions import Condition, Moment, find, merge_in_place
+from controllers.kernel.conditions import Condition, Moment, counted, find, merge_in_place
 from controllers.kernel.plan import Plan, Settled, Step, Wait, steps
 from controllers.kernel.refs import Key, generation_of, resource_version_of
-from controllers.kernel.wording import counted
 from controllers.provisioningrequest.consumers import consumer_events
 from controllers.provisioningrequest.deciding import NEXT_REQUEUE, Decided, decide_all, end_of_booking
 from controllers.provisioningrequest.metrics import samples
@@ -25,8 +24,7 @@ from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.rollback import Leaving, plan_leaving
 from controllers.provisioningrequest.stages import Stage
 from controllers.provisioningrequest.trial_snapshot import TrialSnapshot
-from controllers.scaling.delete_marks import Scaler
-from controllers.scaling.resize import Resize, Scaling
+from controllers.scaling.resize import Resize, Scaler, Scaling
 
 _AT_REST = frozenset({Stage.OTHERS, Stage.UNKNOWN_CLASS, Stage.OVER, Stage.OLD})
 _AT_ONCE = timedelta(milliseconds=100)

@@ -16,11 +16,10 @@ from controllers.autoscaler.health import unprovisionable
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.requests import Request
 from controllers.autoscaler.reservations import Reservation
+from controllers.kernel.deletions import removable
 from controllers.kernel.refs import Key, Ref
-from controllers.kernel.victims import removable
-from controllers.scaling.delete_marks import Scaler
 from controllers.scaling.node_group import Obstacle
-from controllers.scaling.resize import ByName
+from controllers.scaling.resize import ByName, Scaler
 
 _COUNTED_TOGETHER = (Scaler.PROVISIONING_REQUEST, Scaler.AUTOSCALER)
 """The autoscaler's own marks are left to it: what it marks it also counts."""

@@ -12,8 +12,8 @@ from controllers.autoscaler.projected import ProjectedCluster, project
 from controllers.autoscaler.requests import Pods, Request
 from controllers.autoscaler.reservations import Reservation, real_rows, reserve
 from controllers.autoscaler.scale_up import ScaleUp, plan_scale_up
+from controllers.kernel.conditions import counted
 from controllers.kernel.refs import Ref
-from controllers.kernel.wording import counted
 from controllers.provisioningrequest.classes import Growth, NotFound, ProvisioningClass, Verdict
 from controllers.scheduling.classes import Group, PodClass
 from controllers.scheduling.predicates import static_refusal

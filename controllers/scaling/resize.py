@@ -1,4 +1,11 @@
-"""What a scaler writes: marks on the Machines that go, then sizes, each guarded by what was decided on.
+"""What a scaler writes: delete marks on the Machines that go, then sizes.
+
+The delete mark: the annotation that makes a Machine the first to go when its set gets smaller.
+
+Each scaler's mark has a value of its own, so that it takes back none but its own. A mark of any other value is a
+person's. The Cluster API spelling (``cluster.x-k8s.io/delete-machine``) counts as a mark too and is never written here.
+
+What a scaler writes: marks on the Machines that go, then sizes, each guarded by what was decided on.
 
 A group of 5 that loses m-2 and m-4: both are marked in one step, then ``replicas`` becomes 3. If the process dies
 between the two steps, two Machines are marked and none goes; the next reconcile lowers the size or takes the marks
@@ -9,13 +16,60 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from api import names
 from controllers.kernel.actions import Action, Create, Delete, Patch, Scale
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.plan import Step, steps
-from controllers.scaling.delete_marks import Scaler, mark, needs_mark, unmark
-from controllers.scaling.node_group import NodeGroup
+from controllers.kernel.refs import annotations_of
+
+if TYPE_CHECKING:
+    from controllers.scaling.node_group import NodeGroup
+
+
+class Scaler(StrEnum):
+    """What sets delete marks; the value of its marks."""
+
+    AUTOSCALER = "nodewright-autoscaler"
+    PROVISIONING_REQUEST = "nodewright-provisioningrequest"
+    EXTERNAL_GRPC = "nodewright-externalgrpc"
+    CLOUDPOOL = "nodewright-cloudpool"
+
+
+def is_marked_by(machine: MachineFacts, *scalers: Scaler) -> bool:
+    """Whether the mark is one of theirs."""
+    return annotations_of(machine.body).get(names.DELETE_MACHINE_ANNOTATION) in scalers
+
+
+def is_marked_by_another(machine: MachineFacts, *scalers: Scaler) -> bool:
+    """Whether a person or another scaler wants it to go first."""
+    return machine.annotated and not is_marked_by(machine, *scalers)
+
+
+def needs_mark(machine: MachineFacts, scaler: Scaler) -> bool:
+    """Whether ``scaler`` has to write its mark before it lowers the size for ``machine``.
+
+    A person's mark is enough and stays. Another scaler's is taken over: its owner could take it back before the size is
+    lowered, and then another Machine would go.
+    """
+    return not machine.annotated or is_marked_by(machine, *(other for other in Scaler if other != scaler))
+
+
+def mark(machine: MachineFacts, scaler: Scaler, *, why: str) -> Patch:
+    """Refused by the API server (409) if the Machine has changed since it was read."""
+    return _write(machine, str(scaler), why=why)
+
+
+def unmark(machine: MachineFacts, why: str) -> Patch:
+    """As ``mark``, guarded; for a mark of the caller's own."""
+    return _write(machine, None, why=why)
+
+
+def _write(machine: MachineFacts, value: str | None, *, why: str) -> Patch:
+    patch = {"metadata": {"annotations": {names.DELETE_MACHINE_ANNOTATION: value}}}
+    return Patch(machine.ref, patch, why, resource_version=machine.resource_version)
 
 
 class ByName(NamedTuple):
@@ -43,10 +97,12 @@ class Resize:
         group, size = self.group, self.group.clamped(self.replicas)
         if not self.record:
             return Scale(group.ref, size, self.why, group.resource_version)
-        return annotate(group, self.record, self.why, replicas=size)
+        return annotate_group(group, self.record, self.why, replicas=size)
 
 
-def annotate(group: NodeGroup, record: Mapping[str, str | None], why: str, *, replicas: int | None = None) -> Patch:
+def annotate_group(
+    group: NodeGroup, record: Mapping[str, str | None], why: str, *, replicas: int | None = None
+) -> Patch:
     """``record`` on the group's object and, unless it is None, ``replicas``, in one guarded write."""
     body: dict[str, Any] = {"metadata": {"annotations": dict(record)}}
     if replicas is not None:

@@ -1,17 +1,184 @@
-"""What a core Pod asks of a Node, read from its spec."""
+"""What a pod asks of a Node: amounts of resources in all, and the rest of its spec.
+
+Resource lists as whole numbers, rounded as kube-scheduler rounds: up, and once per sum.
+
+What a pod asks for in all: containers, init containers, sidecars, pod-level resources and overhead.
+
+The rules of KEP-753 (sidecars), KEP-2837 (pod-level resources) and KEP-1287 (a resize in progress counts as the
+larger of what was asked, granted and applied).
+
+What a core Pod asks of a Node, read from its spec.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+from api.quantity import parse_quantity
 from api.reading import spec_of
+from api.remembered import remembered
 from api.selectors import NOTHING, Operator, Requirement, Selector, SelectorError, from_label_selector
-from controllers.scheduling.amounts import ShapeError
-from controllers.scheduling.node_terms import node_terms
-from controllers.scheduling.pod_requests import effective_requests
-from controllers.scheduling.shapes import ANY_IP, Demand, HostPort, PodTerm, Spread, Toleration, Volume
+from controllers.scheduling.shapes import (
+    ANY_IP,
+    CPU,
+    MEMORY,
+    Amounts,
+    Demand,
+    HostPort,
+    PodTerm,
+    Spread,
+    Toleration,
+    Volume,
+    node_terms,
+)
 from controllers.scheduling.volumes import Unresolved, VolumeBook
+
+Quantities = dict[str, Decimal]
+
+_EXACT = Context(prec=100)
+_LARGEST = (1 << 63) - 1
+_MILLI = Decimal(1000)
+
+
+class ShapeError(ValueError):
+    """A Node or pod that can't be read. ``field`` is the path inside the object."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+def quantities(found: Any, field: str) -> Quantities:
+    """A ResourceList as exact decimals. Raises ShapeError naming the entry."""
+    if not found:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ShapeError(field, "must be a map of resources to quantities")
+    exact = {}
+    for name, text in found.items():
+        try:
+            exact[str(name)] = _parsed(text if isinstance(text, int) else str(text))
+        except (ValueError, ArithmeticError) as error:
+            raise ShapeError(f"{field}[{name}]", str(error)) from None
+    return exact
+
+
+def add(total: Quantities, more: Mapping[str, Decimal]) -> None:
+    for name, amount in more.items():
+        total[name] = _EXACT.add(total[name], amount) if name in total else amount
+
+
+def largest(*lists: Mapping[str, Decimal]) -> Quantities:
+    """Per resource the largest amount."""
+    best: Quantities = {}
+    for each in lists:
+        for name, amount in each.items():
+            if name not in best or amount > best[name]:
+                best[name] = amount
+    return best
+
+
+def whole(exact: Mapping[str, Decimal]) -> Amounts:
+    """As kube-scheduler counts: cpu in thousandths, the rest in units, rounded up; zeros are left out."""
+    rounded = ((name, _whole(name, amount)) for name, amount in exact.items())
+    return tuple(sorted((name, amount) for name, amount in rounded if amount > 0))
+
+
+def at_most(exact: Mapping[str, Decimal]) -> dict[str, int]:
+    """Limits in the units of ``whole``, rounded down; zeros and what is below zero are kept."""
+    return {
+        name: int(_scaled(name, amount).to_integral_value(rounding=ROUND_FLOOR, context=_EXACT))
+        for name, amount in exact.items()
+    }
+
+
+def total(lists: Iterable[tuple[Amounts, int]]) -> Amounts:
+    """The sum of amounts, each taken so many times."""
+    summed: dict[str, int] = {}
+    for amounts, times in lists:
+        for name, amount in amounts:
+            summed[name] = summed.get(name, 0) + amount * times
+    return tuple(sorted(summed.items()))
+
+
+def _whole(name: str, amount: Decimal) -> int:
+    rounded = _scaled(name, amount).to_integral_value(rounding=ROUND_CEILING, context=_EXACT)
+    return min(int(rounded), _LARGEST)
+
+
+def _scaled(name: str, amount: Decimal) -> Decimal:
+    return _EXACT.multiply(amount, _MILLI) if name == CPU else amount
+
+
+@remembered(4096)
+def _parsed(text: str | int) -> Decimal:
+    return parse_quantity(text)
+
+
+_POD_LEVEL_PREFIX = "hugepages-"
+
+
+def effective_requests(spec: Mapping[str, Any], status: Mapping[str, Any], *, bound: bool) -> Amounts:
+    """Raises ShapeError naming the field. ``bound``: the pod has a Node, so a resize in progress counts."""
+    running = _Running(status) if bound else None
+    summed: Quantities = {}
+    for field, container in _containers(spec, "containers"):
+        add(summed, _asked(container, field, running))
+    sidecars: Quantities = {}
+    starting: Quantities = {}
+    for field, container in _containers(spec, "initContainers"):
+        is_sidecar = container.get("restartPolicy") == "Always"
+        asked = _asked(container, field, running if is_sidecar else None)
+        if is_sidecar:
+            add(summed, asked)
+            add(sidecars, asked)
+            peak = sidecars
+        else:
+            peak = dict(asked)
+            add(peak, sidecars)
+        starting = largest(starting, peak)
+    needed = largest(summed, starting)
+    pod_level = quantities((spec.get("resources") or {}).get("requests"), "spec.resources.requests")
+    needed.update({name: amount for name, amount in pod_level.items() if _is_pod_level(name)})
+    add(needed, quantities(spec.get("overhead"), "spec.overhead"))
+    return whole(needed)
+
+
+class _Running:
+    """What the kubelet says it has given to each container."""
+
+    def __init__(self, status: Mapping[str, Any]) -> None:
+        found = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+        self._by_name = {each.get("name"): each for each in found if each.get("resources")}
+        conditions = status.get("conditions") or ()
+        self._infeasible = any(
+            each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible" for each in conditions
+        )
+
+    def effective(self, name: str, asked: Quantities) -> Quantities:
+        found = self._by_name.get(name)
+        if found is None:
+            return asked
+        applied = quantities(found["resources"].get("requests"), f"status.containerStatuses[{name}].resources.requests")
+        granted = quantities(found.get("allocatedResources"), f"status.containerStatuses[{name}].allocatedResources")
+        return largest(applied, granted) if self._infeasible else largest(asked, applied, granted)
+
+
+def _asked(container: Mapping[str, Any], field: str, running: _Running | None) -> Quantities:
+    asked = quantities((container.get("resources") or {}).get("requests"), f"{field}.resources.requests")
+    return running.effective(str(container.get("name")), asked) if running else asked
+
+
+def _containers(spec: Mapping[str, Any], field: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    return [(f"spec.{field}[{index}]", each) for index, each in enumerate(spec.get(field) or ())]
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith(_POD_LEVEL_PREFIX)
+
 
 _HONOR = "Honor"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

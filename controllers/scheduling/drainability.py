@@ -1,4 +1,10 @@
-"""May this pod be evicted so that its Node can go? The Cluster Autoscaler's rules in its order; the first one decides.
+"""May a pod be evicted so that its Node can go? The pod's own facts, the rules, and what is left of budgets.
+
+The rules are the Cluster Autoscaler's, in its order; the first one decides.
+
+What decides whether a pod may be moved: its owner, its data on the Node, its annotations.
+
+PodDisruptionBudgets as one purse for a whole plan: what one Node's pods take is gone for the next Node's.
 
 | rule | then |
 |---|---|
@@ -14,18 +20,154 @@
 | annotation safe-to-evict: "false" | blocks |
 | keeps data on the Node | blocks, unless safe-to-evict-local-volumes names the volume |
 
-Budgets come after these (``disruption``), and then the search for a place (``removal``).
+Budgets come after these (``PDBBudgets``), and then the search for a place (``removal``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
-from controllers.scheduling.disruption import PDBBudgets
-from controllers.scheduling.shapes import Owner, PodInfo, PodKind
+from api.reading import spec_of
+from api.selectors import Selector, SelectorError, from_label_selector
+from controllers.scheduling.classes import Index, marks_of
+from controllers.scheduling.shapes import Keeping, Owner, PodInfo, PodKind
+
+MIRROR = "kubernetes.io/config.mirror"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+KEEPING_ANNOTATIONS = (MIRROR, SAFE_TO_EVICT, SAFE_LOCAL_VOLUMES, DAEMON_SET_POD)
+
+_REPLICATED = ("ReplicationController", "Job", "ReplicaSet", "StatefulSet")
+_DEFAULT_GRACE = 30
+
+
+def controller_of(meta: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The owner that is marked as the controller; an absent mark is no mark."""
+    owners = meta.get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller") is True), None)
+
+
+def keeping_of(pod: Mapping[str, Any]) -> Keeping:
+    meta, spec = pod["metadata"], spec_of(pod)
+    annotations = meta.get("annotations") or {}
+    owner = controller_of(meta)
+    kind = owner.get("kind", "") if owner else ""
+    grace = spec.get("terminationGracePeriodSeconds")
+    return Keeping(
+        mirror=MIRROR in annotations,
+        daemon_set=kind == "DaemonSet" or annotations.get(DAEMON_SET_POD) == "true",
+        replicated=kind in _REPLICATED,
+        finished=(pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
+        safe_to_evict=str(annotations.get(SAFE_TO_EVICT, "")),
+        local_volumes=_local_volumes(spec, annotations),
+        grace=grace if isinstance(grace, int) else _DEFAULT_GRACE,
+    )
+
+
+def _local_volumes(spec: Mapping[str, Any], annotations: Mapping[str, str]) -> tuple[str, ...]:
+    given_up = {name.strip() for name in annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")}
+    return tuple(
+        str(volume.get("name"))
+        for volume in spec.get("volumes") or ()
+        if volume.get("name") not in given_up and _dies_with_node(volume)
+    )
+
+
+def _dies_with_node(volume: Mapping[str, Any]) -> bool:
+    if "hostPath" in volume:
+        return volume["hostPath"] is not None
+    return "emptyDir" in volume and (volume["emptyDir"] or {}).get("medium") != "Memory"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Budget:
+    """``allowed`` disruptions now; ``why`` says more where that is 0 for another reason than use."""
+
+    namespace: str
+    name: str
+    selector: Selector
+    allowed: int
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class OverBudget:
+    pod: PodInfo
+    why: str
+
+
+def read_budget(budget: Mapping[str, Any]) -> Budget:
+    """A core PodDisruptionBudget. One that nobody has counted yet, or that can't be read, allows nothing."""
+    meta, spec, status = budget["metadata"], spec_of(budget), budget.get("status") or {}
+    namespace, name = meta.get("namespace", ""), meta["name"]
+    try:
+        selector = from_label_selector(spec.get("selector"))
+    except SelectorError as error:
+        return Budget(namespace, name, Selector(), 0, f"its selector can't be read: {error}")
+    allowed = status.get("disruptionsAllowed")
+    if not isinstance(allowed, int):
+        return Budget(namespace, name, selector, 0, "its status is not filled yet")
+    return Budget(namespace, name, selector, allowed)
+
+
+class PDBBudgets:
+    """What is left of the budgets."""
+
+    def __init__(self, budgets: Iterable[Budget]) -> None:
+        self._by_namespace: dict[str, Index[Budget]] = {}
+        self._left = {budget: budget.allowed for budget in budgets}
+        for budget in self._left:
+            self._by_namespace.setdefault(budget.namespace, Index()).add(budget, marks_of(budget.selector))
+        self._covering: dict[PodKind, tuple[Budget, ...]] = {}
+
+    def covering(self, kind: PodKind) -> tuple[Budget, ...]:
+        """Budgets that hold such a pod."""
+        known = self._covering.get(kind)
+        if known is None:
+            index = self._by_namespace.get(kind.namespace)
+            found = dict.fromkeys(index.concerning(kind.labels.items())) if index is not None else ()
+            known = tuple(budget for budget in found if budget.selector.matches(kind.labels))
+            self._covering[kind] = known
+        return known
+
+    def lacks(self, pods: Iterable[PodInfo]) -> OverBudget | None:
+        """The first pod whose eviction the budgets don't allow, if all pods before it are evicted."""
+        if not self._left:
+            return None
+        needed: Counter[Budget] = Counter()
+        for pod in pods:
+            covering = self.covering(pod.kind)
+            if len(covering) > 1:
+                names = ", ".join(map(str, covering))
+                return OverBudget(pod, f"the API evicts no pod that has several PodDisruptionBudgets ({names})")
+            for budget in covering:
+                needed[budget] += 1
+                if needed[budget] > self._left[budget]:
+                    return OverBudget(pod, self._explanation(budget))
+        return None
+
+    def take(self, pods: Iterable[PodInfo]) -> None:
+        """Spend what the eviction of the pods costs."""
+        for pod in pods if self._left else ():
+            for budget in self.covering(pod.kind):
+                self._left[budget] -= 1
+
+    def _explanation(self, budget: Budget) -> str:
+        if budget.why:
+            return f"PodDisruptionBudget {budget} allows no disruption: {budget.why}"
+        planned = budget.allowed - self._left[budget]
+        spent = f", {planned} of them taken by Nodes that go before" if planned else ""
+        return f"PodDisruptionBudget {budget} allows {budget.allowed} disruptions{spent}"
+
 
 SYSTEM_NAMESPACE = "kube-system"
 LONG_TERMINATING = timedelta(seconds=30)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from api.selectors import Selector
-from controllers.scheduling.classes import PodClass
-from controllers.scheduling.marks import Mark, marks_of
+from controllers.scheduling.classes import Mark, PodClass, marks_of
 from controllers.scheduling.shapes import HostPort, PodTerm
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from api.reading import spec_of
-from controllers.scheduling.amounts import ShapeError, quantities, whole
-from controllers.scheduling.demand import demand_of, resolved_claims
-from controllers.scheduling.keeping import KEEPING_ANNOTATIONS, controller_of, keeping_of
+from controllers.scheduling.demand import ShapeError, demand_of, quantities, resolved_claims, whole
+from controllers.scheduling.drainability import KEEPING_ANNOTATIONS, controller_of, keeping_of
 from controllers.scheduling.shapes import NodeInfo, Owner, PodInfo, PodKind, Taint, Volume
 from controllers.scheduling.volumes import Unresolved, VolumeBook
 

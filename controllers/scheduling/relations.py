@@ -15,9 +15,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from controllers.scheduling.classes import PodClass
+from controllers.scheduling.classes import Index, PodClass
 from controllers.scheduling.fitting import PLENTY, has_label
-from controllers.scheduling.marks import Index
 from controllers.scheduling.matchers import Averse, MeantByAll, SpreadOver
 from controllers.scheduling.rules import Evenly
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, PodTerm, Spread

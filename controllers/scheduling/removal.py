@@ -17,13 +17,12 @@ import numpy as np
 
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.columns import Ints
-from controllers.scheduling.disruption import Budget, PDBBudgets
-from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Verdicts
+from controllers.scheduling.drainability import Blocking, Blocks, Budget, DrainRules, Moves, PDBBudgets, Verdicts
 from controllers.scheduling.incremental_fit import Seeker
-from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.schedulable import explain, shortages
 from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo
 from controllers.scheduling.snapshot import Snapshot
+from controllers.scheduling.tables import PodsByNode
 
 _MOST_EXPLAINED = 3
 """Classes of pods whose refusals are reported Node by Node; computing them is slow."""

@@ -12,11 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from controllers.scheduling.catalogue import Catalogue
-from controllers.scheduling.classes import Classes, PodClass
+from controllers.scheduling.classes import Classes, Index, Mark, PodClass, marks_of
 from controllers.scheduling.columns import Bools, Ints
-from controllers.scheduling.marks import Index, Mark, marks_of
-from controllers.scheduling.pod_counts import PodCounts
 from controllers.scheduling.predicates import Occupied
 from controllers.scheduling.shapes import (
     HOSTNAME,
@@ -30,6 +27,7 @@ from controllers.scheduling.shapes import (
     PodTerm,
     Taint,
 )
+from controllers.scheduling.tables import Catalogue, PodCounts
 
 _ROWS = 64
 _DRAINED = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")

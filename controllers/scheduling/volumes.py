@@ -8,8 +8,7 @@ from typing import Any
 
 from api.reading import spec_of
 from api.selectors import Operator, Requirement
-from controllers.scheduling.node_terms import node_terms, topology_terms
-from controllers.scheduling.shapes import NodeTerm, Volume
+from controllers.scheduling.shapes import NodeTerm, Volume, node_terms, topology_terms
 
 Claim = tuple[str, str]
 """Namespace and name of a PersistentVolumeClaim."""

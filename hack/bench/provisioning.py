@@ -17,7 +17,7 @@ from controllers.kernel.plan import Plan
 from controllers.kernel.refs import PROVISIONING_REQUEST
 from controllers.provisioningrequest.observe import Observed
 from controllers.provisioningrequest.plan import plan
-from controllers.scaling.discovery import Discovery
+from controllers.scaling.node_group import Discovery
 from controllers.scheduling.reading import Reader
 from hack.bench.figures import Figure
 

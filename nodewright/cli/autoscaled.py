@@ -9,8 +9,7 @@ from nodewright.cli.exits import USAGE, CliError
 if TYPE_CHECKING:
     from controllers.autoscaler.options import ClusterChoice
     from controllers.kernel.refs import Key
-    from controllers.scaling.discovery import Discovery, Filter
-    from controllers.scaling.node_group import Bounds
+    from controllers.scaling.node_group import Bounds, Discovery, Filter
     from nodewright.cli.autoscaling import Flags
 
 _ALL = "all"
@@ -65,7 +64,7 @@ def only_one(flags: Flags) -> None:
 
 
 def discovery_of(flags: Flags) -> Discovery:
-    from controllers.scaling.discovery import Discovery  # noqa: PLC0415
+    from controllers.scaling.node_group import Discovery  # noqa: PLC0415
 
     given = dict(_given(text) for text in flags.nodes or ())
     return Discovery(given, tuple(_filter(text) for text in flags.node_group_auto_discovery or ()))
@@ -86,7 +85,7 @@ def _given(text: str) -> tuple[Key, Bounds]:
 
 
 def _filter(text: str) -> Filter:
-    from controllers.scaling.discovery import Filter  # noqa: PLC0415
+    from controllers.scaling.node_group import Filter  # noqa: PLC0415
 
     provider, colon, rest = text.partition(":")
     found = {key: value for key, _, value in (part.partition("=") for part in rest.split(",") if part)}

@@ -291,7 +291,7 @@ def _lease_name(controllers: str, reconcilers: Reconcilers, machines: Selector) 
     """The same work, the same Lease. What ``*`` leaves out is named, not what it means: the next version may have more
     controllers, and its processes must not work beside those of this one while they are exchanged. Nor must those that
     were asked for one more."""
-    from controllers.kernel.digest import digest  # noqa: PLC0415
+    from controllers.kernel.memory import digest  # noqa: PLC0415
 
     words = _words(controllers)
     named = sorted({reconciler.name for reconciler in reconcilers})
@@ -320,7 +320,7 @@ def _of_many_clusters(reconcilers: Reconcilers) -> list[str]:
     """
     if any(reconciler.name not in _SCALING for reconciler in reconcilers):
         return []
-    from controllers.kernel.digest import digest  # noqa: PLC0415
+    from controllers.kernel.memory import digest  # noqa: PLC0415
     from nodewright.runtime.settings.cluster_wiring import choice_in  # noqa: PLC0415
 
     choice = choice_in(reconcilers)

@@ -52,13 +52,13 @@ async def read_running(client: KubeClient, given: Given) -> Running:
 
 def running(config_map: Mapping[str, Any], leases: Iterable[Obj] | str, given: Given, now: datetime) -> Running:
     """``config_map`` {}: there is none. ``leases``: those of the controllers, or why they can't be read."""
-    from controllers.autoscaler import publishing  # noqa: PLC0415
+    from controllers.autoscaler.metrics import DECISIONS, OPTIONS, read_decisions, read_options  # noqa: PLC0415
     from controllers.autoscaler.refusing import Answer  # noqa: PLC0415
     from controllers.kernel.conditions import format_time  # noqa: PLC0415
 
     data = config_map.get("data") or {}
-    published = publishing.read_options(str(data.get(publishing.OPTIONS) or ""))
-    made = publishing.read_decisions(str(data.get(publishing.DECISIONS) or ""))[-MOST_SHOWN:]
+    published = read_options(str(data.get(OPTIONS) or ""))
+    made = read_decisions(str(data.get(DECISIONS) or ""))[-MOST_SHOWN:]
     below = [Answer(_who(leases, str(given.options.cluster or ""), now))]
     key = given.options.status_key
     if not given.plain:
@@ -98,9 +98,9 @@ def _who(leases: Iterable[Obj] | str, cluster: str, now: datetime) -> str:
 async def reader_of(client: KubeClient, options: AutoscalerOptions, hosts: object) -> Callable[[], CacheView]:
     """The cluster as it was a moment ago."""
     from controllers.autoscaler.reconciler import AutoscalerReconciler  # noqa: PLC0415
+    from controllers.kernel.node_policy import recorded_secret  # noqa: PLC0415
     from controllers.kernel.refs import CLUSTER  # noqa: PLC0415
     from controllers.kernel.view import Reached, Unreachable  # noqa: PLC0415
-    from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
     from nodewright.cli.cluster.snapshot import now_view, read_cluster, read_workload_cluster  # noqa: PLC0415
     from nodewright.runtime.hosts.directory import HostDirectory  # noqa: PLC0415
     from nodewright.runtime.settings import wiring  # noqa: PLC0415

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from api.selectors import Selector
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
@@ -19,7 +20,6 @@ from controllers.kernel.refs import (
     labels_of,
     uid_of,
 )
-from controllers.kernel.workload import cluster_key_of
 
 _OWNERS_FIRST = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 

@@ -13,7 +13,7 @@ from controllers.kernel.conditions import find, format_time
 from controllers.kernel.ownership import controlled
 from controllers.kernel.refs import MACHINE_SET, Obj, annotations_of, key_of
 from controllers.kernel.view import View
-from controllers.machinedeployment.disruption import DisruptionBudget, read_budgets
+from controllers.machinedeployment.spec import DisruptionBudget, read_budgets
 from nodewright.reports.json_parts import number, part, text
 
 MOST = 300

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api import names
+from controllers.kernel.conditions import some_of
 from controllers.kernel.refs import Kind
-from controllers.kernel.wording import some_of
 from nodewright.crds import load_crds
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, NoAnswer

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from providers.base.capabilities import LONGEST_CONSOLE, Quota, RebindsHosts, ShowsConsole, ShowsQuotas
 from providers.base.contract import (
     BOOTSTRAP_DATA,
-    LONGEST_CONSOLE,
     Address,
     BootstrapFormat,
     BootstrapRef,
@@ -27,14 +27,10 @@ from providers.base.contract import (
     Objects,
     Problem,
     Provider,
-    Quota,
-    RebindsHosts,
     Registration,
     SecretRef,
     Secrets,
     Shape,
-    ShowsConsole,
-    ShowsQuotas,
     Taint,
     UpdateAnswer,
     Updated,

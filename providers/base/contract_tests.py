@@ -26,10 +26,10 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
+from providers.base.capabilities import LONGEST_CONSOLE, RebindsHosts, ShowsConsole, ShowsQuotas
 from providers.base.config_schema import problems_of
 from providers.base.contract import (
     BOOTSTRAP_DATA,
-    LONGEST_CONSOLE,
     BootstrapRef,
     Host,
     HostIdentity,
@@ -39,10 +39,7 @@ from providers.base.contract import (
     NeedsDrain,
     NeedsReplacement,
     Provider,
-    RebindsHosts,
     Registration,
-    ShowsConsole,
-    ShowsQuotas,
     UpdateAnswer,
     Updated,
     Versions,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from providers.base.contract import Host, HostState, Provider, RebootsHosts
+from providers.base.capabilities import RebootsHosts
+from providers.base.contract import Host, HostState, Provider
 from providers.base.errors import ErrorClass, ProviderError
 
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from providers.base.capabilities import LONGEST_CONSOLE, Quota
 from providers.base.contract import (
-    LONGEST_CONSOLE,
     ConfigKind,
     Host,
     HostRequest,
     Problem,
     Provider,
-    Quota,
     Registration,
     SecretRef,
     Secrets,

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from providers.base.contract import Quota
+from providers.base.capabilities import Quota
 from providers.base.errors import ProviderError
 from providers.openstack.paths import one_of
 from providers.openstack.session import COMPUTE, NETWORK, VOLUME, Requests

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from providers.base.capabilities import Quota
 from providers.base.contract import (
     ConfigKind,
     Host,
@@ -16,7 +17,6 @@ from providers.base.contract import (
     HostRequest,
     Problem,
     Provider,
-    Quota,
     Registration,
     Shape,
     UpdateAnswer,

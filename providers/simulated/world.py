@@ -123,7 +123,7 @@ class World:
         return answer
 
     def rebind(self, host_id: str, old: HostIdentity, new: HostIdentity) -> None:
-        """As ``providers.base.contract.RebindsHosts``."""
+        """As ``providers.base.capabilities.RebindsHosts``."""
         answer_lost = self._call("rebind")
         with self._alone():
             self._purge()
@@ -140,7 +140,7 @@ class World:
             raise ProviderError(ErrorClass.TIMEOUT, "the simulated cloud did not answer in time to rebind")
 
     def reboot(self, host_id: str, attempt: str) -> None:
-        """As ``providers.base.contract.RebootsHosts``."""
+        """As ``providers.base.capabilities.RebootsHosts``."""
         answer_lost = self._call("reboot")
         with self._alone():
             self._purge()

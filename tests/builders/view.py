@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controllers.certificatesigningrequest.request import node_name_of
-from controllers.kernel import joining, node_owner, refs
+from controllers.kernel import joining, refs
 from controllers.kernel import view as indexes
-from controllers.kernel.ownership import controller_uid
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.node_policy import owner_uid
+from controllers.kernel.ownership import cluster_name_of, controller_uid
 from controllers.kernel.refs import Key, Kind, Obj, key_of, runs_control_plane
 from controllers.kernel.view import ShapeRead, ShapeUnknown, Workload
 from tests.builders.clock import NOW
@@ -91,7 +91,7 @@ INDEXES: Mapping[str, Callable[[Obj], str | None]] = {
     indexes.OWNER: controller_uid,
     indexes.NAMESPACE: lambda obj: str(obj["metadata"].get("namespace", "")),
     indexes.PROVIDER_ID: lambda obj: str((obj.get("spec") or {}).get("providerID") or ""),
-    indexes.NODE_OWNER: node_owner.owner_uid,
+    indexes.NODE_OWNER: owner_uid,
     indexes.NODE_NAME: _node_name,
     indexes.HOST_NAME: indexes.host_name_of,
     indexes.CLAIM: _claim,

@@ -11,8 +11,7 @@ import pytest
 from controllers.autoscaler.options import AutoscalerOptions, Range
 from controllers.kernel.refs import PROVISIONING_REQUEST, Key
 from controllers.provisioningrequest.options import ProvisioningOptions
-from controllers.scaling.discovery import Filter
-from controllers.scaling.node_group import Bounds
+from controllers.scaling.node_group import Bounds, Filter
 from nodewright.cli.autoscaling import Flags, options_of
 from nodewright.cli.election import reconcilers_named
 from nodewright.cli.exits import USAGE, CliError

@@ -11,8 +11,8 @@ import pytest
 from api.names import LEASE_HOLDER_ANNOTATION as HOLDER
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.metrics import decisions_text, options_text
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
-from controllers.autoscaler.publishing import decisions_text, options_text
 from controllers.autoscaler.scale_up import ScaleUp
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import Key

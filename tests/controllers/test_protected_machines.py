@@ -12,7 +12,7 @@ from api import names
 from api.names import StrategyType
 from controllers.kernel import machine_facts
 from controllers.kernel.in_place import forbids_replacement
-from controllers.kernel.protection import is_protected
+from controllers.kernel.machine_facts import is_protected
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, annotations_of
 from tests.builders import World, machine, machine_deployment, machine_set
 from tests.builders.loop import plan_for, reconcile_once, settle

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from providers.base.capabilities import Quota
 from providers.base.contract import (
     HostIdentity,
     HostRequest,
@@ -16,7 +17,6 @@ from providers.base.contract import (
     InProgress,
     NeedsDrain,
     NeedsReplacement,
-    Quota,
     Updated,
     Versions,
 )

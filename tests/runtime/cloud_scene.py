@@ -12,6 +12,7 @@ from controllers.kernel.refs import MACHINE, Key, Ref
 from controllers.kernel.view import HostNeed, HostReads
 from nodewright.runtime.hosts.directory import HostDirectory
 from nodewright.runtime.hosts.options import HostOptions
+from providers.base.capabilities import Quota
 from providers.base.contract import (
     ConfigKind,
     Host,
@@ -19,7 +20,6 @@ from providers.base.contract import (
     HostRequest,
     HostState,
     Problem,
-    Quota,
     Registration,
     Shape,
     UpdateAnswer,

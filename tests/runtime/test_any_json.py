@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import Key, Kind, is_deleting, key_of
 from controllers.kernel.view import HostAbsent, HostPresent, HostReads, HostUnknown
-from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.store import Change

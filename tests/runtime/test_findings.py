@@ -10,7 +10,8 @@ from hypothesis import given
 from api.names import LEASE_FINDINGS_ANNOTATION
 from controllers.orphans.sweep import HostList, Orphan
 from nodewright.runtime.fleet.findings import MOST, MOST_TEXT, Finder, Findings, findings_of
-from providers.base.contract import Host, HostState, Quota
+from providers.base.capabilities import Quota
+from providers.base.contract import Host, HostState
 from tests.builders import NOW, hostile
 
 

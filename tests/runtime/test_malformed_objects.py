@@ -12,8 +12,8 @@ from hypothesis import given
 from api.conditions import RECONCILED, Reason
 from controllers.kernel.conditions import find, merge, parse_time
 from controllers.kernel.machine_facts import read
-from controllers.kernel.ownership import controller_of, references_with, references_without
-from controllers.kernel.pausing import cluster_name_of, paused_by
+from controllers.kernel.node_policy import cluster_key_of, recorded_secret
+from controllers.kernel.ownership import cluster_name_of, controller_of, paused_by, references_with, references_without
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import (
     CLUSTER,
@@ -31,7 +31,6 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.waking import selects
-from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.indexes import INDEXES
 from nodewright.runtime.cache.store import Change, Store

@@ -7,7 +7,7 @@ import asyncio
 from api.names import LEASE_FINDINGS_ANNOTATION
 from nodewright.runtime.fleet.findings import MOST, Finder, Usage, findings_of
 from nodewright.runtime.hosts.quotas import GOOD_FOR
-from providers.base.contract import Quota
+from providers.base.capabilities import Quota
 from providers.base.errors import ErrorClass
 from tests.runtime.cloud_scene import Scene, create, error, scene
 

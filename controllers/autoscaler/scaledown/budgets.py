@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controllers.autoscaler.resource_limits import MILLI
 from controllers.autoscaler.scaledown.eligibility import Context, Needed, Staying
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from controllers.scheduling.removal import Removed
 from controllers.scheduling.shapes import CPU, MEMORY
 

@@ -13,8 +13,8 @@ from controllers.autoscaler.projected import ProjectedCluster
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import Key, Ref
 from controllers.scheduling import removal
-from controllers.scheduling.pods_by_node import PodsByNode
 from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, gpu_of
+from controllers.scheduling.tables import PodsByNode
 
 T = TypeVar("T")
 

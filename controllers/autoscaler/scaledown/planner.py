@@ -23,8 +23,8 @@ from controllers.autoscaler.scaledown.eligibility import (
     first,
     in_whole_groups,
 )
+from controllers.kernel.conditions import counted
 from controllers.kernel.machine_facts import MachineFacts
-from controllers.kernel.wording import counted
 from controllers.scheduling.drainability import DrainRules
 from controllers.scheduling.removal import Candidate, Move, RemovalPlan, RemovalQuestion, Removed, plan_removal
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from hack.hosts.lab import Lab, Record, Seen
 from hack.hosts.parts import LabError
+from providers.base.capabilities import LONGEST_CONSOLE
 from providers.base.contract import (
     BOOTSTRAP_DATA,
-    LONGEST_CONSOLE,
     Address,
     ConfigKind,
     Host,

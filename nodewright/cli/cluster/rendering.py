@@ -11,9 +11,9 @@ from controllers.bootstrap.credentials import token_ids
 from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.ordering import Rendering
 from controllers.kernel.bootstrapping import BootstrapNeed, BootstrapReads, FoundingOrder, JoinTarget, NoTarget, Support
+from controllers.kernel.node_policy import endpoint_of, kubeconfig_secret_of
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_CLASS, NODE, SECRET, Key
 from controllers.kernel.view import HostAbsent, HostReads, Reached, Unreachable
-from controllers.kernel.workload import endpoint_of, kubeconfig_secret_of
 from controllers.machine.observe import Observed
 from controllers.machine.reconciler import RECONCILER
 from nodewright.cli.cluster.access import Target, client_of, connect

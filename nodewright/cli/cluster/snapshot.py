@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+from controllers.kernel.node_policy import kubeconfig_secret_of
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -25,7 +26,6 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
 )
-from controllers.kernel.workload import kubeconfig_secret_of
 from nodewright.cli.exits import CliError
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.kube.client import KubeClient

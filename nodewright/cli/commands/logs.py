@@ -125,8 +125,8 @@ async def _read(client: KubeClient, key: Key) -> History:
 
 async def _node_of(client: KubeClient, machine: dict[str, Any] | None, namespace: str) -> str:
     """ "" for one without a Node, and for one whose Node is in a cluster of its own: another is of that name here."""
+    from controllers.kernel.node_policy import recorded_secret  # noqa: PLC0415
     from controllers.kernel.refs import CLUSTER, Key  # noqa: PLC0415
-    from controllers.kernel.workload import recorded_secret  # noqa: PLC0415
 
     if machine is None:
         return ""

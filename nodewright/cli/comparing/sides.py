@@ -8,7 +8,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import CLUSTER, MACHINE_HEALTH_CHECK, SECRET, Key, Kind, Obj, key_of, spec_of, uid_of
 from nodewright.cli.cluster.access import Target, client_of, connect
 from nodewright.cli.cluster.snapshot import objects_of, read_cluster

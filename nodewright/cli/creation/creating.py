@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from controllers.kernel.node_policy import endpoint_of, kubeconfig_secret_of
 from controllers.kernel.refs import CLUSTER, SECRET, Key, Obj
-from controllers.kernel.workload import endpoint_of, kubeconfig_secret_of
 from nodewright.cli.creation import kubeconfig_file
 from nodewright.cli.creation.addons import AddOn, AddOns
 from nodewright.cli.creation.applying import Applier

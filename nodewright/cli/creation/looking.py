@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,

@@ -30,11 +30,11 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.conditions import find
+from controllers.kernel.node_policy import cluster_key_of, recorded_secret
 from controllers.kernel.plan import Blocked, Failed, Outcome, Settled, Wait
 from controllers.kernel.reconciler import Reconciler
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, Obj
 from controllers.kernel.view import HostNeed, HostReads, Unreachable
-from controllers.kernel.workload import cluster_key_of, recorded_secret
 from nodewright.cli.cluster.snapshot import objects_of
 from nodewright.cli.dryrun.assumed_bootstraps import AssumedBootstraps
 from nodewright.cli.dryrun.assumed_control_planes import AssumedControlPlanes, assuming

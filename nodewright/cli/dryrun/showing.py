@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from controllers.kernel.conditions import some_of
 from controllers.kernel.plan import Failed
-from controllers.kernel.wording import some_of
 from nodewright.cli.dryrun.foresee import Deed, Prospect
 from nodewright.reports.tree.branch import Branch, Mood
 

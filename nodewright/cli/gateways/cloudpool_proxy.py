@@ -168,7 +168,7 @@ async def _leadership(
     connection: Connection, how: _How, backend: str, stack: AsyncExitStack, decided: asyncio.Event
 ) -> Leadership:
     """``decided`` is set once it is known that another process works."""
-    from controllers.kernel.digest import digest  # noqa: PLC0415
+    from controllers.kernel.memory import digest  # noqa: PLC0415
     from nodewright.runtime.election.claims import Claim  # noqa: PLC0415
     from nodewright.runtime.election.leadership import LeaseLeadership  # noqa: PLC0415
     from nodewright.runtime.election.lease_options import LeaseOptions  # noqa: PLC0415

@@ -265,7 +265,7 @@ def _server_options(how: _How, tls: ServerTls | None) -> ServerOptions:
 def _options(how: _How) -> GatewayOptions:
     """Raises CliError."""
     tls = _credentials(how.tls)
-    from controllers.scaling.discovery import Filter  # noqa: PLC0415
+    from controllers.scaling.node_group import Filter  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.gateway import GatewayOptions  # noqa: PLC0415
     from nodewright.gateways.externalgrpc.reads import ReadOptions  # noqa: PLC0415
     from providers.base.registry import Registry  # noqa: PLC0415

@@ -9,8 +9,8 @@ from typing import Any
 
 from api.conditions import ClusterCondition
 from controllers.kernel.conditions import find, parse_time
-from controllers.kernel.ownership import controller_uid
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.node_policy import endpoint_of
+from controllers.kernel.ownership import cluster_name_of, controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,
@@ -30,7 +30,6 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.version import Version, dotted, parse
-from controllers.kernel.workload import endpoint_of
 
 KINDS = (CLUSTER, CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from api import names
 from controllers.bootstrap.authorities import AUTHORITIES
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
     CONTROL_PLANE,

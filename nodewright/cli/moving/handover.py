@@ -8,7 +8,7 @@ from typing import Any
 
 from api import names
 from api.providerconfig import ProviderConfigError, read, read_class
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
     MACHINE,
     MACHINE_CLASS,
@@ -33,7 +33,8 @@ from nodewright.runtime.hosts.objects import NamespaceObjects
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.workloads.secret import connection_in
-from providers.base.contract import Host, HostIdentity, Provider, RebindsHosts
+from providers.base.capabilities import RebindsHosts
+from providers.base.contract import Host, HostIdentity, Provider
 from providers.base.errors import ProviderError
 from providers.base.registry import Registry, ScopeKey
 

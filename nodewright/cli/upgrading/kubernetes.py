@@ -17,8 +17,8 @@ from controllers.bootstrap.hazards import KUBEADM_KNOWN, Context, hazards
 from controllers.bootstrap.join import OLDEST_SKEW
 from controllers.controlplane.together import TOGETHER
 from controllers.controlplane.waiting import kubelet_of_template
-from controllers.kernel.ownership import controller_uid
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.conditions import some_of
+from controllers.kernel.ownership import cluster_name_of, controller_uid
 from controllers.kernel.refs import (
     CONTROL_PLANE,
     MACHINE,
@@ -36,7 +36,6 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.version import Version, dotted, parse
-from controllers.kernel.wording import some_of
 
 MEMBERS = (CONTROL_PLANE, MACHINE_DEPLOYMENT, MACHINE_SET, MACHINE)
 _MOST_NAMES = 5

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from controllers.kernel.conditions import counted
 from controllers.kernel.version import Version, dotted
-from controllers.kernel.wording import counted
 from nodewright.cli.dryrun.foresee import Prospect
 from nodewright.cli.dryrun.showing import DisplayOptions, branch_of, prospect_data
 from nodewright.cli.upgrading.kubernetes import Next, Part

@@ -91,7 +91,7 @@ def _pod(body: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _check(pod: Mapping[str, Any]) -> None:
-    from controllers.scheduling.amounts import ShapeError  # noqa: PLC0415
+    from controllers.scheduling.demand import ShapeError  # noqa: PLC0415
     from controllers.scheduling.reading import Reader  # noqa: PLC0415
 
     try:

@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 
 from controllers.cloudpool.messages import desired_size_of, dismissal_of
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from nodewright.gateways.cloudpool import listener as guarding
 from nodewright.gateways.cloudpool.backend import Backend, BackendOptions
 from nodewright.gateways.cloudpool.evacuator import Evacuator, EvacuatorOptions

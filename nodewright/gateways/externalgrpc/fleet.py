@@ -17,9 +17,8 @@ from controllers.kernel import machine_facts
 from controllers.kernel.bound_hosts import likeliest
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.members import partition
-from controllers.kernel.ordinals import Ordinals
-from controllers.kernel.ownership import controller_uid, is_controlled_by
-from controllers.kernel.pausing import cluster_name_of, paused_by
+from controllers.kernel.names import Ordinals
+from controllers.kernel.ownership import cluster_name_of, controller_uid, is_controlled_by, paused_by
 from controllers.kernel.refs import (
     CLUSTER,
     MACHINE,
@@ -33,8 +32,7 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import OWNER, PROVIDER_ID, ShapeRead
-from controllers.scaling.discovery import BadGroup, Discovery, Filter, discover
-from controllers.scaling.node_group import NodeGroup, is_rolling
+from controllers.scaling.node_group import BadGroup, Discovery, Filter, NodeGroup, discover, is_rolling
 from nodewright.gateways.externalgrpc.translate import PENDING
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.store import Change

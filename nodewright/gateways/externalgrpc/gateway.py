@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from controllers.scaling.discovery import Filter
+from controllers.scaling.node_group import Filter
 from nodewright.gateways.externalgrpc.changes import Changes
 from nodewright.gateways.externalgrpc.fleet import KINDS, Fleet
 from nodewright.gateways.externalgrpc.reads import ReadOptions, Reads

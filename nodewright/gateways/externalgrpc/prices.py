@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controllers.scheduling.pod_requests import effective_requests
+from controllers.scheduling.demand import effective_requests
 from controllers.scheduling.shapes import Amounts
 from nodewright.gateways.externalgrpc.wire import core_pb2 as core
 

@@ -15,7 +15,7 @@ from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.refs import Obj, annotations_of
 from controllers.kernel.view import ShapeUnknown
 from controllers.scaling.node_group import NodeGroup
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from nodewright.gateways.externalgrpc import group_options, translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError, Fleet
 from nodewright.gateways.externalgrpc.prices import requests_of

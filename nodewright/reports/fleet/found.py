@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.serving import Serving
 from nodewright.runtime.fleet.findings import since_of

@@ -12,9 +12,8 @@ from typing import Final
 
 from api import names
 from api.conditions import Reason
-from controllers.kernel.conditions import parse_time
+from controllers.kernel.conditions import counted, parse_time
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, MACHINE_SET, Kind, Obj, annotations_of, key_of
-from controllers.kernel.wording import counted
 from nodewright.reports.fleet.found import removed_by
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.tree.advice import advice_for

@@ -6,8 +6,7 @@ import textwrap
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from controllers.kernel.conditions import format_time
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted, format_time
 from nodewright.reports.fleet.problem import Problem
 from nodewright.reports.fleet.summary import SINGULAR, Fleet
 from nodewright.reports.tree.drawing import age

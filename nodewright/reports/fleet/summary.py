@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from api.conditions import SetCondition
+from controllers.kernel.conditions import counted
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import (
     CLUSTER,
@@ -24,8 +26,6 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import View
-from controllers.kernel.wording import counted
-from controllers.kernel.workload import cluster_key_of
 from nodewright.reports.fleet.cells import state_of
 from nodewright.reports.fleet.found import found_by
 from nodewright.reports.fleet.held import held

@@ -10,7 +10,8 @@ from api import names
 from api.conditions import ControlPlaneCondition, HealthCheckCondition, MachineCondition, SetCondition
 from api.names import MachinePhase
 from controllers.kernel import view as indexes
-from controllers.kernel.conditions import find, format_time, parse_time
+from controllers.kernel.conditions import counted, find, format_time, parse_time
+from controllers.kernel.node_policy import cluster_key_of, recorded_secret
 from controllers.kernel.ownership import controlled
 from controllers.kernel.refs import (
     CLUSTER,
@@ -29,8 +30,6 @@ from controllers.kernel.refs import (
     uid_of,
 )
 from controllers.kernel.view import View
-from controllers.kernel.wording import counted
-from controllers.kernel.workload import cluster_key_of, recorded_secret
 from controllers.machinehealthcheck.observe import selected
 from controllers.machinehealthcheck.spec import parse_spec
 from nodewright.reports.json_parts import part

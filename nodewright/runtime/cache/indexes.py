@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controllers.kernel import joining, view
-from controllers.kernel.node_owner import owner_uid
-from controllers.kernel.ownership import controller_uid
-from controllers.kernel.pausing import cluster_name_of
+from controllers.kernel.node_policy import owner_uid
+from controllers.kernel.ownership import cluster_name_of, controller_uid
 from controllers.kernel.refs import (
     CERTIFICATE_SIGNING_REQUEST,
     CONTROL_PLANE,

@@ -16,7 +16,7 @@ from api import names
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.refs import Obj
 from controllers.orphans.sweep import HostList, Orphan
-from providers.base.contract import Quota
+from providers.base.capabilities import Quota
 
 MOST: Final = 10
 """Accounts and hosts that are named; all are counted."""

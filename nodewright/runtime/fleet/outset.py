@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from controllers.kernel.machine_class import CONFIG_FIELDS
+from controllers.kernel.conditions import counted
+from controllers.kernel.provider_config import CONFIG_FIELDS
 from controllers.kernel.refs import MACHINE, MACHINE_SET
-from controllers.kernel.wording import counted
 from nodewright.runtime.cache.cache import Cache
 from providers.base.registry import Registry
 

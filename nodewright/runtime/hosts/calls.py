@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from controllers.kernel.actions import CreateHost, DeleteHost, HostAction, RebootHost, UpdateHost
-from providers.base.contract import Host, Provider, RebootsHosts, UpdateAnswer
+from providers.base.capabilities import RebootsHosts
+from providers.base.contract import Host, Provider, UpdateAnswer
 from providers.base.errors import ErrorClass, ProviderError
 
 ORDER: Final = {"delete": 0, "reboot": 1, "update": 2, "create": 3}

@@ -42,7 +42,8 @@ from nodewright.runtime.hosts.quotas import Quotas
 from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
 from nodewright.runtime.hosts.unused import LastAsked
-from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Quota, Secrets
+from providers.base.capabilities import Quota
+from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Secrets
 from providers.base.errors import ErrorClass, ProviderError
 from providers.base.registry import Registry, ScopeKey
 

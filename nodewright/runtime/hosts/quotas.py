@@ -7,7 +7,7 @@ from typing import Any
 
 from nodewright.runtime.hosts.answers import Answers
 from nodewright.runtime.hosts.scope import Scope
-from providers.base.contract import Quota
+from providers.base.capabilities import Quota
 from providers.base.errors import ProviderError
 
 GOOD_FOR = 60.0

@@ -28,17 +28,8 @@ from nodewright.runtime.hosts.options import HostOptions
 from nodewright.runtime.hosts.secrets import redacted, secrets_of
 from nodewright.runtime.queues.fair_queue import FairQueue
 from nodewright.runtime.telemetry import logs, metrics, tracing
-from providers.base.contract import (
-    HoldsConnections,
-    Host,
-    Problem,
-    Provider,
-    Quota,
-    Shape,
-    ShowsConsole,
-    ShowsQuotas,
-    Updated,
-)
+from providers.base.capabilities import HoldsConnections, Quota, ShowsConsole, ShowsQuotas
+from providers.base.contract import Host, Problem, Provider, Shape, Updated
 from providers.base.errors import ErrorClass, ProviderError
 
 _log = structlog.get_logger("nodewright.hosts")

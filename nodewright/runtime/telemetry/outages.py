@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controllers.kernel.wording import some_of
+from controllers.kernel.conditions import some_of
 
 FIRST_AFTER = 2.0
 """Seconds that something has to be missing before it is worth a line: watches end and begin anew all the time."""

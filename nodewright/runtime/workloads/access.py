@@ -21,9 +21,9 @@ import structlog
 from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.endpoints import has_own_api
+from controllers.kernel.node_policy import kubeconfig_secret_of, recorded_secret
 from controllers.kernel.refs import CLUSTER, NODE, OPTIONAL_KINDS, SECRET, Key, Kind, Obj, uid_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
-from controllers.kernel.workload import kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
 from nodewright.runtime.cache.polled import Polled

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from api.conditions import Reason
+from controllers.kernel.node_policy import cluster_key_of, kubeconfig_secret_of
 from controllers.kernel.reconciler import (
     Reconciler,
     ReportsUnreachable,
@@ -17,7 +18,6 @@ from controllers.kernel.reconciler import (
 )
 from controllers.kernel.refs import CLUSTER, MACHINE, WORKLOAD_KINDS, Key, Kind, Obj, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, ShapeRead, Unreachable
-from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Store
 from nodewright.runtime.workloads.directory import MANAGEMENT_SITE, Site, Workloads

@@ -12,9 +12,9 @@ from typing import Protocol
 import structlog
 
 from controllers.kernel.endpoints import has_own_api
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.refs import CLUSTER, MACHINE, Key, Kind, key_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
-from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.telemetry import metrics

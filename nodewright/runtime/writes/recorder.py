@@ -18,7 +18,7 @@ import structlog
 from api.secrets import without_secrets
 from controllers.kernel.actions import Event
 from controllers.kernel.conditions import format_time, shortened
-from controllers.kernel.digest import digest
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import EVENT, Key, Kind, Obj, Ref
 from nodewright.runtime.hosts.limits import TokenBucket
 from nodewright.runtime.kube.errors import ApiError, KubeError

@@ -28,8 +28,7 @@ from controllers.kernel.refs import (
     Ref,
 )
 from controllers.kernel.view import Reached, ShapeUnknown, Unreachable
-from controllers.scaling.discovery import Discovery, Filter
-from controllers.scaling.node_group import Bounds
+from controllers.scaling.node_group import Bounds, Discovery, Filter
 from providers.base.contract import Shape
 from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet

@@ -26,7 +26,7 @@ from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key, Ref
 from controllers.scaling.node_group import Bounds, NodeGroup
 from controllers.scheduling.binpacking import template
 from controllers.scheduling.classes import Classes
-from controllers.scheduling.disruption import PDBBudgets
+from controllers.scheduling.drainability import PDBBudgets
 from controllers.scheduling.shapes import Keeping, NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
 from tests.controllers.autoscaler.fleet import START, Fleet

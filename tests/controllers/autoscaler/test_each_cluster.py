@@ -16,6 +16,7 @@ from controllers.autoscaler.options import AutoscalerOptions, ClusterChoice, Shr
 from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.actions import Action, Create, Event
 from controllers.kernel.each_cluster import AllOurs, Clusters, EachCluster, Refused, ViewOfCluster
+from controllers.kernel.node_policy import cluster_key_of
 from controllers.kernel.plan import Plan, Wait
 from controllers.kernel.refs import (
     CLUSTER,
@@ -31,7 +32,6 @@ from controllers.kernel.refs import (
     key_of,
 )
 from controllers.kernel.view import Reached, Unreachable, Workload
-from controllers.kernel.workload import cluster_key_of
 from nodewright.runtime.settings.cluster_wiring import for_each_cluster
 from nodewright.runtime.settings.wiring import claims_of, kinds_in, kinds_of
 from tests.builders.view import FakeView

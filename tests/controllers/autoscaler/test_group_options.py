@@ -11,7 +11,7 @@ from api import names
 from api.autoscaling import node_group_options
 from api.conditions import Reason
 from controllers.autoscaler.options import AutoscalerOptions, ShrinkOptions
-from controllers.autoscaler.reporting import problems_of
+from controllers.autoscaler.status import problems_of
 from tests.controllers.autoscaler.fleet import READY, Fleet
 from tests.controllers.autoscaler.town import observed_of
 

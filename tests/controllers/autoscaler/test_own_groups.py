@@ -20,7 +20,7 @@ from controllers.autoscaler.plan import decide, plan
 from controllers.autoscaler.prices import PriceTable
 from controllers.kernel.actions import Create, Delete, Event
 from controllers.kernel.refs import MACHINE_DEPLOYMENT, Key
-from controllers.scaling.discovery import Discovery, Filter
+from controllers.scaling.node_group import Discovery, Filter
 from tests.controllers.autoscaler.fleet import ZONE, Fleet
 from tests.controllers.autoscaler.town import observed_of
 from tests.controllers.provisioningrequest.office import Office

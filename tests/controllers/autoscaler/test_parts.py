@@ -16,8 +16,7 @@ from controllers.autoscaler.backoff import Pauses, failed
 from controllers.autoscaler.balancing import balance
 from controllers.autoscaler.expanders import Choosing, ExpanderError, Option, choose, priorities_of
 from controllers.kernel.refs import MACHINE_SET, Key, Ref
-from controllers.scaling.discovery import discover
-from controllers.scaling.node_group import Bounds, NodeGroup
+from controllers.scaling.node_group import Bounds, NodeGroup, discover
 from controllers.scheduling.binpacking import Estimate
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import Demand, NodeInfo

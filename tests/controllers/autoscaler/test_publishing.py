@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.memory import Memory
-from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range, ShrinkOptions
-from controllers.autoscaler.publishing import (
+from controllers.autoscaler.metrics import (
     LONGEST_DECISION,
     LONGEST_OPTIONS,
     MOST_DECISIONS,
@@ -21,10 +20,10 @@ from controllers.autoscaler.publishing import (
     read_decisions,
     read_options,
 )
+from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range, ShrinkOptions
 from controllers.autoscaler.scale_up import ScaleUp
 from controllers.kernel.refs import Key
-from controllers.scaling.discovery import Discovery, Filter
-from controllers.scaling.node_group import Bounds
+from controllers.scaling.node_group import Bounds, Discovery, Filter
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OTHERS = AutoscalerOptions(

@@ -9,9 +9,8 @@ import yaml
 
 from api import names
 from controllers.autoscaler import status
-from controllers.autoscaler.metrics import METRICS
+from controllers.autoscaler.metrics import METRICS, read_decisions, read_options
 from controllers.autoscaler.plan import plan
-from controllers.autoscaler.publishing import read_decisions, read_options
 from controllers.kernel.actions import Create, Event, Patch
 from controllers.kernel.refs import CONFIG_MAP
 from tests.controllers.autoscaler.fleet import Fleet

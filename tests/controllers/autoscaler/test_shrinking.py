@@ -12,7 +12,7 @@ from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.memory import Addition, Memory, read, write
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range, ShrinkOptions
 from controllers.kernel.actions import Event, Patch, Scale
-from controllers.scaling.delete_marks import Scaler
+from controllers.scaling.resize import Scaler
 from tests.controllers.autoscaler.fleet import START, Fleet
 
 LONG = timedelta(minutes=11)

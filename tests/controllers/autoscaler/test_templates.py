@@ -11,7 +11,7 @@ import pytest
 from api import names
 from controllers.autoscaler.templates import capacity_of, from_node, from_nothing, shape_of
 from controllers.kernel.refs import CLUSTER, Key
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.shapes import HOSTNAME, NodeInfo, Taint
 from providers.base import contract
 from providers.base.contract import Shape

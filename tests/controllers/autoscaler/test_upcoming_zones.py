@@ -17,8 +17,8 @@ from controllers.kernel import machine_facts
 from controllers.kernel.actions import Scale
 from controllers.kernel.conditions import format_time
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Key
+from controllers.machineset.creation import places, spread_over_domains
 from controllers.machineset.observe import observe
-from controllers.machineset.spreading import places, spread
 from providers.base.contract import Shape
 from tests.builders.view import NOW, FakeView
 from tests.controllers.autoscaler.fleet import Fleet
@@ -233,7 +233,7 @@ def test_the_machine_set_makes_them_where_they_are_expected(
     view = FakeView(body, *machines)
     observed = observe(Key("ns", "s"), view)
     assert observed is not None
-    made = places(observed, spread(observed), range(100, 100 + number))
+    made = places(observed, spread_over_domains(observed), range(100, 100 + number))
     facts = [machine_facts.read(machine) for machine in machines]
     zone_order = upcoming_zones_of(domain_order(body, (), view=view), ZONE, machines=facts, sets=[body], now=view.now)
     assert zone_order is not None

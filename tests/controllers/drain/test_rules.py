@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from controllers.drain import rules
 from controllers.drain.assess import Drained, assess
-from controllers.drain.context import observe
-from controllers.drain.rules import Behavior, Treatment
+from controllers.drain.context import Behavior, Treatment, observe, rules_for_machine
 from tests.builders import FakeView, cluster, machine, node
 from tests.controllers.drain.scene import CLOSED, draining, evicted, next_step
 from tests.controllers.machine.pods import RuleBuilder, drain_rule, namespace, pod
@@ -20,7 +18,7 @@ CLUSTER = cluster("prod").labelled(stage="live").build()
 
 
 def treatment(*found: RuleBuilder, of: Any = None, space: dict[str, str] | None = None) -> Treatment:
-    read = rules.for_machine(MACHINE, CLUSTER, [rule.build() for rule in found])
+    read = rules_for_machine(MACHINE, CLUSTER, [rule.build() for rule in found])
     assert not read.problem
     return read.treatment((of or pod("web")).build(), space or {})
 

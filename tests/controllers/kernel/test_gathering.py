@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.kernel.pace import gathering
+from controllers.kernel.budgets import gathering
 
 
 def test_a_small_set_is_looked_at_for_each_change_of_a_machine() -> None:

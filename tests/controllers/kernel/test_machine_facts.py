@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.kernel.machine_facts import UNREADABLE, read
-from controllers.kernel.rollup import MAX_REASONS, roll_up
+from controllers.kernel.members import MAX_REASONS, roll_up
 from tests.builders import NOW, machine
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from api.names import PRESERVE_UNTIL_ANNOTATION
 from controllers.kernel.machine_facts import read
 from controllers.kernel.members import partition, removal
-from controllers.kernel.names import machine_name, machine_prefix
-from controllers.kernel.ordinals import Ordinals
+from controllers.kernel.names import Ordinals, machine_name, machine_prefix
 from tests.builders import NOW, machine
 from tests.builders.clock import ago
 

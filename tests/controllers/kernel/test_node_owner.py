@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api import names
-from controllers.kernel.node_owner import claimed_by_another, is_recorded_for, owner_uid
+from controllers.kernel.node_policy import claimed_by_another, is_recorded_for, owner_uid
 from tests.builders.objects import NodeBuilder, machine, node
 
 M1 = machine("m-1").build()

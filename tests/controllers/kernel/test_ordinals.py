@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.kernel.ordinals import MAX_RESERVED, Ordinals, OrdinalsError, parse_ranges, ranges, read_ordinals
+from controllers.kernel.names import MAX_RESERVED, Ordinals, OrdinalsError, parse_ranges, ranges, read_ordinals
 
 TEXTS = {
     "nothing is reserved": (set(), ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controllers.kernel.pausing import SPEC_PAUSED_STAMP, cluster_name_of, cluster_of, paused_by
+from controllers.kernel.ownership import SPEC_PAUSED_STAMP, cluster_name_of, cluster_of, paused_by
 from tests.builders import FakeView, cluster, machine, machine_deployment, machine_set
 from tests.builders.objects import Builder
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controllers.kernel.deletions import in_order
 from controllers.kernel.machine_facts import MachineFacts, read
-from controllers.kernel.victims import in_order
 from tests.builders import machine
 from tests.builders.objects import MachineBuilder
 

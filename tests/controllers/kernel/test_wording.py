@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from controllers.kernel.wording import counted
+from controllers.kernel.conditions import counted
 
 
 def test_one_is_singular_and_all_else_is_plural() -> None:

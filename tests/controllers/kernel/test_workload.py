@@ -7,8 +7,8 @@ import pytest
 from api.names import GROUP
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.reconciler import AutoscalerReconciler
+from controllers.kernel.node_policy import cluster_key_of, kubeconfig_secret_of, recorded_secret
 from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, SECRET, WORKLOAD_KINDS, Key, Kind
-from controllers.kernel.workload import cluster_key_of, kubeconfig_secret_of, recorded_secret
 from nodewright.runtime.settings.wiring import clusters_of, kinds_in, kinds_of, reconcilers
 from tests.builders import Builder, cluster, machine, machine_set
 

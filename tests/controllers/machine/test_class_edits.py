@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controllers.kernel.actions import UpdateHost
-from controllers.kernel.machine_class import class_digest
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import Key
 from tests.builders import machine, machine_class, machine_set
 from tests.builders.objects import MachineBuilder

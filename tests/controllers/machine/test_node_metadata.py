@@ -10,7 +10,7 @@ import pytest
 from api import names
 from controllers.autoscaler.balancing import alike
 from controllers.kernel.refs import NODE, Key
-from controllers.machine import node_metadata
+from controllers.machine.machine_node import metadata_record, sync_metadata
 from controllers.scheduling.reading import read_node
 from providers.base.contract import NodeRegistration, Taint
 from tests.builders import machine, node
@@ -90,7 +90,7 @@ WANTED: dict[str, tuple[Any, Any, NodeRegistration, dict[str, Any] | None]] = {
 @pytest.mark.parametrize("case", WANTED)
 def test_sync(case: str) -> None:
     builder, record, wanted, patch = WANTED[case]
-    found = node_metadata.sync(builder.build(), record, wanted)
+    found = sync_metadata(builder.build(), record, wanted)
     assert (found.patch if found else None) == patch
 
 
@@ -98,12 +98,12 @@ def test_sync(case: str) -> None:
 def test_sync_once_is_enough(case: str) -> None:
     builder, record, wanted, patch = WANTED[case]
     after = merged(builder.build(), patch or {})
-    assert node_metadata.sync(after, record, wanted) is None
+    assert sync_metadata(after, record, wanted) is None
 
 
 def test_a_patch_of_taints_is_guarded_and_one_of_labels_is_not() -> None:
-    taints = node_metadata.sync(node("n").build(), None, NodeRegistration(taints=(GPU,)))
-    labels = node_metadata.sync(node("n").build(), None, NodeRegistration(labels={"a": "1"}))
+    taints = sync_metadata(node("n").build(), None, NodeRegistration(taints=(GPU,)))
+    labels = sync_metadata(node("n").build(), None, NodeRegistration(labels={"a": "1"}))
     assert taints is not None
     assert taints.resource_version == "1"
     assert labels is not None
@@ -112,7 +112,7 @@ def test_a_patch_of_taints_is_guarded_and_one_of_labels_is_not() -> None:
 
 def test_the_record_keeps_what_has_to_be_taken_back_until_it_is_gone() -> None:
     on_node = node("n").labelled(old="1", theirs="1")
-    record = node_metadata.record(on_node.build(), applied("old", "gone"), NodeRegistration(labels={"new": "1"}))
+    record = metadata_record(on_node.build(), applied("old", "gone"), NodeRegistration(labels={"new": "1"}))
     assert record["labels"] == ["new", "old"]
 
 
@@ -208,7 +208,7 @@ def test_the_label_of_this_owner_leaves_a_node_that_has_it(recorded: bool) -> No
 def test_the_label_of_another_owner_stays(applied: dict[str, Any]) -> None:
     wanted = NodeRegistration(annotations={OWNER_UID: "uid-m-1"})
     there = node("n").labelled({OWNER: "uid-of-another"}).annotated(OWNER_UID, "uid-m-1").build()
-    assert node_metadata.sync(there, applied, wanted) is None
+    assert sync_metadata(there, applied, wanted) is None
 
 
 def test_a_spec_can_name_no_other_owner() -> None:

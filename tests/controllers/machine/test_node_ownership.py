@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api import names
 from controllers.kernel.actions import Action, Delete, DeleteHost, Evict, Patch
-from controllers.kernel.node_owner import claimed_by_another, is_recorded_for
+from controllers.kernel.node_policy import claimed_by_another, is_recorded_for
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import MACHINE, NODE, POD, Key, Obj
 from controllers.kernel.view import HostAbsent, HostPresent, HostRead, HostReads, HostUnknown

@@ -18,7 +18,7 @@ from controllers.kernel.view import (
     HostReads,
     HostUnknown,
 )
-from controllers.machine.node_link import claimed_by_another
+from controllers.machine.machine_node import claimed_by_another
 from controllers.machine.reconciler import RECONCILER
 from providers.base.contract import Host, HostState
 from providers.simulated.config import Cloud

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from api.names import DisruptionReason
 from controllers.kernel.plan import Wait
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT
-from controllers.machinedeployment.disruption import allowance, read_budgets
+from controllers.machinedeployment.spec import allowance, read_budgets
 from tests.builders import World, machine_deployment
 from tests.builders.clock import NOW
 from tests.builders.loop import plan_for, reconcile_once, settle

@@ -6,7 +6,7 @@ from controllers.kernel.actions import Create
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, Key
 from controllers.machinedeployment.observe import observe
 from controllers.machinedeployment.reconciler import RECONCILER
-from controllers.machinedeployment.targets import Targets
+from controllers.machinedeployment.rolling_update import Targets
 from tests.builders import FakeView, World, machine, machine_deployment
 from tests.builders.loop import settle
 from tests.builders.schedule import Process

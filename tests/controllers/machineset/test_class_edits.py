@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.kernel.machine_class import class_digest
+from controllers.kernel.provider_config import class_digest
 from controllers.kernel.refs import MACHINE, MACHINE_CLASS, MACHINE_SET
 from tests.builders import World, machine_class, machine_set
 from tests.builders.loop import reconcile_once, settle

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.kernel.actions import Action, Create, Delete
-from controllers.kernel.ordinals import read_ordinals
+from controllers.kernel.names import read_ordinals
 from controllers.kernel.refs import MACHINE, MACHINE_SET, Obj
 from tests.builders import World, machine_set
 from tests.builders.loop import reconcile_once, settle

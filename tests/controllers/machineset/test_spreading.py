@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from api import names
 from controllers.kernel.actions import Patch
 from controllers.kernel.conditions import format_time
+from controllers.kernel.deletions import in_order
 from controllers.kernel.machine_facts import read
 from controllers.kernel.names import machine_name, machine_prefix
 from controllers.kernel.plan import Plan, Wait
 from controllers.kernel.refs import MACHINE, MACHINE_SET
-from controllers.kernel.victims import in_order
+from controllers.machineset.creation import REST, TRIED_AT_ONCE
 from controllers.machineset.propagation import record_text
-from controllers.machineset.spreading import REST, TRIED_AT_ONCE
 from tests.builders import FakeView, World, cluster, machine, machine_set
 from tests.builders.clock import NOW
 from tests.builders.loop import plan_for, reconcile_once

@@ -21,7 +21,7 @@ SCALERS = {
 NAMES_THE_MARK = {
     "api/names.py",
     "controllers/kernel/machine_facts.py",  # reads it, in both spellings
-    "controllers/scaling/delete_marks.py",
+    "controllers/scaling/resize.py",
 }
 SHOWN = {"controllers/autoscaler/external.py", "controllers/autoscaler/capacity_reports.py"}
 """Groups of another provider as MachineSets in memory: these objects are written nowhere, their size is asked for. And

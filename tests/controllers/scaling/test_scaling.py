@@ -11,9 +11,17 @@ from controllers.kernel import machine_facts
 from controllers.kernel.actions import Action, Event, Patch, Scale
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.refs import MACHINE_SET, Key, Ref
-from controllers.scaling.delete_marks import Scaler, is_marked_by, is_marked_by_another, needs_mark
 from controllers.scaling.node_group import UNBOUNDED, Bounds, NodeGroup, Obstacle, ScaledGroup, is_rolling
-from controllers.scaling.resize import ByName, Resize, Scaling, annotate
+from controllers.scaling.resize import (
+    ByName,
+    Resize,
+    Scaler,
+    Scaling,
+    annotate_group,
+    is_marked_by,
+    is_marked_by_another,
+    needs_mark,
+)
 from tests.builders.objects import machine, machine_set
 
 REF = Ref(MACHINE_SET, Key("default", "workers"), "u1")
@@ -99,7 +107,7 @@ def mark_of(action: Action) -> tuple[str, str | None, str]:
 
 
 def test_a_record_without_a_size_leaves_the_size_alone() -> None:
-    written = annotate(group(3), {"for": None}, "done")
+    written = annotate_group(group(3), {"for": None}, "done")
     assert written.patch == {"metadata": {"annotations": {"for": None}}}
     assert written.resource_version == "7"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from controllers.scheduling.amounts import ShapeError
 from controllers.scheduling.classes import classes_of
+from controllers.scheduling.demand import ShapeError
 from controllers.scheduling.reading import Reader, read_node
 from controllers.scheduling.volumes import VolumeBook
 

@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.scheduling.classes import classes_of
-from controllers.scheduling.disruption import PDBBudgets, read_budget
-from controllers.scheduling.drainability import Blocking, Blocks, DrainRules, Moves, Stays, Verdicts, verdict
+from controllers.scheduling.drainability import (
+    Blocking,
+    Blocks,
+    DrainRules,
+    Moves,
+    PDBBudgets,
+    Stays,
+    Verdicts,
+    read_budget,
+    verdict,
+)
 from controllers.scheduling.predicates import Judge
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.removal import Candidate, RemovalPlan, RemovalQuestion, Removed, Staying, plan_removal

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api import limits
 from controllers.autoscaler.external import Instance, InstanceState
 from controllers.autoscaler.templates import from_nothing
-from controllers.scheduling.amounts import ShapeError
+from controllers.scheduling.demand import ShapeError
 from nodewright.gateways.externalgrpc.client import reading
 from nodewright.gateways.externalgrpc.client.config import CloudConfig, CloudConfigError, read_config
 from nodewright.gateways.externalgrpc.client.reading import AnswerError

@@ -13,7 +13,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from api import names
 from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NAMESPACE, NODE, Key, Ref
-from controllers.scaling.discovery import Filter
+from controllers.scaling.node_group import Filter
 from nodewright.apiserver.app.faults import Match
 from nodewright.gateways.externalgrpc import translate
 from nodewright.gateways.externalgrpc.fleet import AmbiguousError

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from providers.base.contract import HostIdentity, HostRequest, Quota, ShowsQuotas
+from providers.base.capabilities import Quota, ShowsQuotas
+from providers.base.contract import HostIdentity, HostRequest
 from providers.base.errors import ErrorClass, ProviderError
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_of

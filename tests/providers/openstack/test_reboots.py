@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from providers.base.contract import Host, HostIdentity, HostRequest, HostState, Provider, RebootsHosts
+from providers.base.capabilities import RebootsHosts
+from providers.base.contract import Host, HostIdentity, HostRequest, HostState, Provider
 from providers.base.errors import ErrorClass, ProviderError
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
 from tests.providers.openstack.scene import CONFIG, provider_with

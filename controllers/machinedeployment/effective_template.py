@@ -1,21 +1,29 @@
-"""A rollout that failed is taken back, without touching what the user wrote.
+"""Which template is in force: what the user wrote, an earlier one after a failure, or a renewed one.
+
+A rollout that failed is taken back, without touching what the user wrote.
 
 ``spec.template`` has one writer, and it is not us: a tool that applies manifests would write the failed template again,
 and we would fight. So the decision is recorded in ``status.rollback``, with the hash of the template that failed. As
 long as ``spec.template`` has that hash, the template of the recorded revision is in force instead. Another template in
 ``spec`` ends it.
+
+``spec.rollout.after``: other Machines of the same template once a time has come (CAPI's word).
+
+The time becomes a part of the template that is in force, as a restart does, so that a rollout of it is one like any
+other: with its revision, budgets, windows, rollback. It stays a part of it when the field is taken away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from api import names
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.refs import Obj, is_deleting, spec_of
-from controllers.kernel.template import IN_PLACE_FIELDS, RESTARTS, template_hash, template_problem
+from controllers.kernel.template import IN_PLACE_FIELDS, RESTARTS, rollout_part, template_hash, template_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,9 @@ def read_record(status: Mapping[str, Any]) -> Record | None:
     return Record(parse_time(str(found.get("at") or "")), str(hashes[0]), str(hashes[1]), first, second, message)
 
 
-def template_in_force(record: Record | None, wanted: Mapping[str, Any], sets: Iterable[Obj]) -> dict[str, Any] | None:
+def template_after_rollback(
+    record: Record | None, wanted: Mapping[str, Any], sets: Iterable[Obj]
+) -> dict[str, Any] | None:
     """The template to use instead of ``wanted``; None if the record says nothing about it, or its MachineSet is gone.
 
     What flows without a rollout (labels, annotations, taints, timeouts) still follows ``wanted``.
@@ -90,3 +100,44 @@ def _with_old_revision(wanted: Mapping[str, Any], old: Mapping[str, Any]) -> dic
     if annotations or "annotations" in metadata:
         metadata["annotations"] = annotations
     return {**wanted, "metadata": metadata, "spec": spec}
+
+
+_PART = "rolloutAfter"
+
+
+def with_rollout_after(
+    template: Mapping[str, Any], sets: Sequence[Obj], after: datetime | None, now: datetime
+) -> dict[str, Any]:
+    """``template`` with the last such time that has come.
+
+    A MachineSet of the template that was made since needs no other. ``sets``: those of the MachineDeployment.
+    """
+    want = _without(rollout_part(template))
+    same = [body for body in sets if _without(_part(body)) == want]
+    times = [str(_part(body)[_PART]) for body in same if _part(body).get(_PART)]
+    if after is not None and after <= now and not any(_is_made_since(body, after) for body in same) and same:
+        times.append(format_time(after))
+    if not times:
+        return dict(template)
+    metadata = dict(template.get("metadata") or {})
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.ROLLOUT_AFTER_ANNOTATION: max(times)}
+    return {**template, "metadata": metadata}
+
+
+def seconds_until_rollout(after: datetime | None, now: datetime) -> float:
+    """0 if there is no such time, or it has come."""
+    return max((after - now).total_seconds(), 0.0) if after is not None else 0.0
+
+
+def _part(body: Obj) -> dict[str, Any]:
+    template = spec_of(body).get("template")
+    return rollout_part(template) if isinstance(template, Mapping) and not template_problem(template) else {}
+
+
+def _without(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != _PART}
+
+
+def _is_made_since(body: Obj, moment: datetime) -> bool:
+    made = parse_time(body["metadata"].get("creationTimestamp"))
+    return made is not None and made >= moment
