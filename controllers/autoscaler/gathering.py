@@ -17,7 +17,7 @@ from typing import Any
 
 from controllers.autoscaler.options import GrowthOptions
 from controllers.kernel.conditions import find, parse_time
-from controllers.kernel.refs import Obj, is_deleting
+from controllers.kernel.refs import Obj, is_deleting, spec_of
 
 _GRAIN = timedelta(seconds=1)
 
@@ -27,7 +27,7 @@ def arrivals_of(pods: Iterable[Obj]) -> tuple[datetime, ...]:
     found: set[str] = set()
     waits = False
     for pod in pods:
-        spec = pod.get("spec") or {}
+        spec = spec_of(pod)
         if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod):
             continue
         condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
