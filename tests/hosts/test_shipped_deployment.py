@@ -18,8 +18,7 @@ from hack.hosts.lab import Lab, Record
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.program import Kubectl
 from hack.realplane import RealPlane
-from tests.hosts.image import NAME
-from tests.hosts.image import image_tar as image_tar  # noqa: PLC0414 - a fixture
+from tests.hosts.artefacts import IMAGE, image_archive
 from tests.hosts.joining import VERSION, apply, until
 from tests.hosts.test_join import user_data
 
@@ -41,11 +40,11 @@ MACHINE: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def kubectl(lab_folder: Path, image_tar: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+def kubectl(lab_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """A cluster of two hosts that have the image."""
     folder = tmp_path_factory.mktemp("shipped")
     lab = Lab.make(lab_folder.parent / "shipped")
-    shutil.copy(image_tar, lab.payload / "nodewright.tar")
+    shutil.copy(image_archive(folder), lab.payload / "nodewright.tar")
     try:
         with cluster.joinable(lab, folder / "plane") as plane, Mirror(folder / "mirror", lab.net.gateway) as mirror:
             mirror.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
@@ -70,11 +69,11 @@ def _join(lab: Lab, plane: RealPlane, name: str, script: str) -> None:
     )
     done = guest.execute(f"set -e; {rules}; sh /root/join.sh; rm /root/join.sh")
     assert done.returncode == 0, done.stdout + done.stderr
-    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {NAME}").returncode == 0, SECONDS)
+    until(lambda: guest.execute(f"ctr -n k8s.io images ls -q | grep -qx {IMAGE}").returncode == 0, SECONDS)
 
 
 def test_the_deployment_as_shipped_runs_leads_and_makes_hosts(kubectl: Kubectl) -> None:
-    command = [sys.executable, "-m", "nodewright.cli", "install", "--controllers", f"--image={NAME}"]
+    command = [sys.executable, "-m", "nodewright.cli", "install", "--controllers", f"--image={IMAGE}"]
     done = subprocess.run(
         [*command, f"--kubeconfig={kubectl.kubeconfig}"], capture_output=True, text=True, timeout=SECONDS, check=False
     )
