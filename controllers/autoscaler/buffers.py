@@ -70,7 +70,7 @@ class Buffer:
     pod: Obj = field(default_factory=dict)
     """A body of a pod like the chunks."""
     use: Mapping[str, int] = field(default_factory=dict)
-    """What ResourceQuotas count of one chunk."""
+    """Amounts that one chunk takes of the namespace's ResourceQuotas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

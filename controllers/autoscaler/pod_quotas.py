@@ -63,7 +63,7 @@ def quotas_left(bodies: Iterable[Obj]) -> dict[str, list[QuotaLeft]]:
 
 
 def use_of(pod: Obj, requests: Amounts) -> dict[str, int]:
-    """Of one pod. ``requests``: as kube-scheduler counts them."""
+    """Amounts that one pod takes of a ResourceQuota. ``requests``: the pod's, counted as kube-scheduler counts them."""
     amounts = {name: amount for name, amount in requests if amount}
     limits = {f"{_LIMITS}{name}": amount for name, amount in _limits(spec_of(pod)) if amount and name in (CPU, MEMORY)}
     return {**amounts, **limits, PODS: 1}

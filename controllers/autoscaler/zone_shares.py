@@ -43,7 +43,9 @@ class Dealt:
 def deal(
     groups: Iterable[Group], snapshot: Snapshot, templates: Sequence[NodeInfo], *, uncertain: Collection[str] = ()
 ) -> Dealt:
-    """``templates``: Nodes of groups that may grow. ``uncertain``: labels that differ from Node to Node of a group."""
+    """``templates``: template Nodes of the groups that may grow. ``uncertain``: labels whose value differs between the
+    Nodes of one group.
+    """
     dealing = _Dealing(snapshot, templates, frozenset(uncertain))
     for group in groups:
         dealing.deal(group)

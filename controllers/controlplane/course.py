@@ -76,7 +76,7 @@ def as_if_working(observed: Observed) -> Observed:
     joined = [m for m in machines if m.phase is not Phase.JOINING and not m.dead]
     members = tuple(Member(n, m.name, m.name, health=Health.HEALTHY) for n, m in enumerate(joined, 1))
     initialized = state.initialized or bool(members)
-    assumed = replace(state, machines=machines, members=members, etcd_known="", initialized=initialized)
+    assumed = replace(state, machines=machines, members=members, etcd_unknown="", initialized=initialized)
     return replace(observed, state=assumed)
 
 

@@ -243,7 +243,7 @@ def _state(observed: Observed, view: View) -> State:
         replicas=observed.spec.replicas,
         machines=machines,
         members=members,
-        etcd_known=etcd.why if isinstance(etcd, EtcdUnread) else "",
+        etcd_unknown=etcd.why if isinstance(etcd, EtcdUnread) else "",
         initialized=initialized,
         init_machine=observed.lock[0],
         policy=holds.policy(_held_by(observed, view)),

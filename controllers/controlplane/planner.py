@@ -121,7 +121,7 @@ class _Planner:
 
         One that joins just now is let finish: it would take its vote along, and 1 of 2 is no quorum.
         """
-        if self.state.etcd_known and self.state.initialized:
+        if self.state.etcd_unknown and self.state.initialized:
             return None
         for machine in self.state.machines:
             if machine.phase is not Phase.DRAINED or not machine.held or self._members_of(machine):
@@ -135,8 +135,8 @@ class _Planner:
         return None
 
     def _needs_etcd(self) -> Step | None:
-        if self.state.etcd_known:
-            return self._mend() or Wait(f"etcd's members are not known: {self.state.etcd_known}")
+        if self.state.etcd_unknown:
+            return self._mend() or Wait(f"etcd's members are not known: {self.state.etcd_unknown}")
         if not self.votes.voters:
             return Wait("etcd lists no voter", stuck=True)
         if self.votes.have_quorum:

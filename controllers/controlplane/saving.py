@@ -46,7 +46,7 @@ def target_of(observed: Observed) -> SnapshotTarget | None:
 def is_risky(step: Step, state: State) -> bool:
     """Whether it belongs to a rollout. A Machine that does not work is replaced at once, and one that can't be read
     can't be saved."""
-    if state.etcd_known or not votes_of(state.members).have_quorum:
+    if state.etcd_unknown or not votes_of(state.members).have_quorum:
         return False
     staying = [machine for machine in state.machines if not (machine.deleting or machine.goes)]
     match step:

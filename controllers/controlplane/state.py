@@ -130,7 +130,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is known now. ``etcd_known`` is "" if ``members`` is etcd's own list, read after our last change, else
+    """All that is known now. ``etcd_unknown`` is "" if ``members`` is etcd's own list, read after our last change, else
     why it is not.
 
     ``initialized``: there is or was a cluster, by whatever trace of it. ``init_machine``: the Machine that holds the
@@ -143,7 +143,7 @@ class State:
     replicas: int
     machines: tuple[Machine, ...] = ()
     members: tuple[Member, ...] = ()
-    etcd_known: str = ""
+    etcd_unknown: str = ""
     initialized: bool = True
     init_machine: str = ""
     policy: Policy = Policy()

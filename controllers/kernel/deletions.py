@@ -116,7 +116,7 @@ def _sort_key(machine: MachineFacts, policy: str, place: int) -> tuple[int, int,
 
 
 def removable(machines: Iterable[MachineFacts]) -> list[MachineFacts]:
-    """Those that may be chosen to go: not who is protected, and not who goes already."""
+    """Machines that may be chosen for deletion: neither protected nor being deleted already."""
     return [machine for machine in machines if not (machine.protected or machine.deleting)]
 
 

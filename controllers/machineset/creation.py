@@ -66,7 +66,7 @@ NO_SPREAD = Spread()
 
 
 def spread_over_domains(observed: Observed) -> Spread:
-    """What is known of the domains now, and who leaves one."""
+    """What is known of the failure domains now, and which Machines move to another one."""
     if not observed.domains:
         return NO_SPREAD
     short = _short_of_a_host(observed)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.bench.creating import GOAL, TEST, figures_in
-from tests.docs.pages import ROOT
+from hack.bench.creating import GOAL, figures_in
 
 PRINTED = """\
 
@@ -21,13 +20,3 @@ def test_the_ratio_and_the_seconds_are_read() -> None:
     assert (ratio.name, ratio.peer_value) == ("create_cluster_ratio", GOAL)
     assert ratio.value == pytest.approx(40.2 / 38.5)
     assert (seconds.value, seconds.peer_value) == (40.2, 38.5)
-
-
-def test_a_run_without_figures_is_no_measurement() -> None:
-    with pytest.raises(RuntimeError, match="no figures"):
-        figures_in("1 skipped in 0.30s")
-
-
-def test_the_test_that_it_runs_exists() -> None:
-    file, _, name = TEST.partition("::")
-    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hack.bench.sshhosts import TEST, figures_in
-from tests.docs.pages import ROOT
+from hack.bench.sshhosts import figures_in
 
 PRINTED = """\
 10 hosts: 17.0 s, one alone 4.8 s; 10 connections, controllers 183 MiB, hosts 169 MiB more
@@ -19,13 +18,3 @@ def test_the_seconds_and_the_ratio_are_read() -> None:
     assert found["ssh_10_hosts_seconds"] == 17.0
     assert found["ssh_10_hosts_ratio"] == pytest.approx(17.0 / 4.8)
     assert found["ssh_10_hosts_connections"] == 10
-
-
-def test_a_run_without_figures_is_no_measurement() -> None:
-    with pytest.raises(RuntimeError, match="no figures"):
-        figures_in("1 skipped in 0.30s")
-
-
-def test_the_test_that_it_runs_exists() -> None:
-    file, _, name = TEST.partition("::")
-    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -22,11 +22,11 @@ import yaml
 
 from api import names
 from hack.program import Kubectl, Program, Run, Up
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
-from nodewright.crds import load_crds
+from hack.realplane import RealPlane
 from tests.docs.pages import ROOT
 from tests.e2e.manifests import machine_deployment
-from tests.realplane import LIKE_EMBEDDED, PLANES, require
+from tests.e2e.scheduled import scheduled
+from tests.realplane import PLANES
 from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
@@ -62,13 +62,12 @@ def cluster(
         with Up(folder, kubectl_binary, "--in-memory", "--autoscaler", *QUICK) as running:
             yield Cluster(running, running.kubectl, False)
         return
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
-    with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
-        kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
-        kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        with Run(folder, kubectl), with_rights_of_its_own(folder / "autoscaler", plane, kubectl) as running:
-            yield Cluster(running, kubectl, True)
+    with (
+        scheduled(folder, kubectl_binary) as (plane, kubectl),
+        Run(folder, kubectl),
+        with_rights_of_its_own(folder / "autoscaler", plane, kubectl) as running,
+    ):
+        yield Cluster(running, kubectl, True)
 
 
 def with_rights_of_its_own(folder: Path, plane: RealPlane, kubectl: Kubectl, *flags: str) -> Run:

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from hack.program import CommandFailed, Kubectl, Run
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
-from nodewright.crds import load_crds
 from tests.cli.processes import nodewright
-from tests.docs.pages import ROOT
+from tests.e2e.scheduled import scheduled
 from tests.e2e.test_autoscaler import with_rights_of_its_own
 from tests.e2e.test_provisioning_requests import group
-from tests.realplane import LIKE_EMBEDDED, REAL, require
+from tests.realplane import REAL
 from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, *REAL]
@@ -30,13 +28,8 @@ SECONDS = 90.0
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
     folder = tmp_path_factory.mktemp("capacity")
-    with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
-        found = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
-        found("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        found("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        found("apply", "-f", str(ROOT / "deploy" / "components" / "capacity" / "rbac.yaml"))
+    with scheduled(folder, kubectl_binary, components=("capacity",)) as (plane, found):
         more = ("--capacity-buffers-enabled", "--capacity-quotas-enabled")
         with Run(folder, found), with_rights_of_its_own(folder / "autoscaler", plane, found, *more):
             yield found

@@ -14,12 +14,10 @@ import pytest
 
 from api import names
 from hack.program import Kubectl, Run
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
-from nodewright.crds import load_crds
-from tests.docs.pages import ROOT
 from tests.e2e.manifests import machine_deployment
+from tests.e2e.scheduled import scheduled
 from tests.e2e.test_autoscaler import running, with_rights_of_its_own, workload
-from tests.realplane import LIKE_EMBEDDED, REAL, require
+from tests.realplane import REAL
 from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, *REAL]
@@ -52,14 +50,8 @@ providerSpec:
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
     folder = tmp_path_factory.mktemp("consolidation")
-    with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
-        found = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
-        found("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        found("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        for component in ("consolidation", "autoprovisioning"):
-            found("apply", "-f", str(ROOT / "deploy" / "components" / component / "rbac.yaml"))
+    with scheduled(folder, kubectl_binary, components=("consolidation", "autoprovisioning")) as (plane, found):
         found("create", "-f", "-", stdin=json.dumps(prices()))
         with Run(folder, found), with_rights_of_its_own(folder / "autoscaler", plane, found, *FLAGS):
             yield found

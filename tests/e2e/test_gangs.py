@@ -14,13 +14,12 @@ import yaml
 
 from controllers.autoscaler.gangs import APIS
 from hack.program import Kubectl, Run
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
-from nodewright.crds import load_crds
 from tests.deploy.rights import granted, right
 from tests.docs.pages import ROOT
+from tests.e2e.scheduled import scheduled
 from tests.e2e.test_autoscaler import with_rights_of_its_own
 from tests.e2e.test_provisioning_requests import group
-from tests.realplane import LIKE_EMBEDDED, REAL, require
+from tests.realplane import REAL
 from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, *REAL]
@@ -33,14 +32,8 @@ SECONDS = 60.0
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
     folder = tmp_path_factory.mktemp("gangs")
-    flags = (*LIKE_EMBEDDED, SERVED, GATES)
-    with RealPlane(folder / "plane", flags, controller_manager=True, scheduler=True) as plane:
-        found = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
-        found("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        found("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        found("apply", "-f", str(ROOT / "deploy" / "components" / "gangs" / "rbac.yaml"))
+    with scheduled(folder, kubectl_binary, components=("gangs",), flags=(SERVED, GATES)) as (plane, found):
         more = (f"--gangs={API}", "--initial-node-group-backoff-duration=1h", "--max-node-group-backoff-duration=1h")
         with Run(folder, found), with_rights_of_its_own(folder / "autoscaler", plane, found, *more):
             yield found

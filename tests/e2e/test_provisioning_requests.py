@@ -18,12 +18,12 @@ import yaml
 
 from api import names, provisioning_names
 from hack.program import Kubectl, Program, Run, Up
-from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
-from nodewright.crds import load_crds
+from hack.realplane import RealPlane
 from tests.docs.pages import ROOT
 from tests.e2e.manifests import machine_deployment
+from tests.e2e.scheduled import scheduled
 from tests.e2e.test_autoscaler import event_reasons
-from tests.realplane import LIKE_EMBEDDED, PLANES, require
+from tests.realplane import PLANES
 from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
@@ -74,13 +74,12 @@ def cluster(
         with Up(folder, kubectl_binary, *flags, *QUICK) as running:
             yield Cluster(running.kubectl)
         return
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
-    with RealPlane(folder / "plane", LIKE_EMBEDDED, controller_manager=True, scheduler=True) as plane:
-        kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
-        kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-        with Run(folder, kubectl), _with_its_rights(folder / "requests", plane, kubectl) as controller:
-            yield Cluster(kubectl, controller)
+    with (
+        scheduled(folder, kubectl_binary) as (plane, kubectl),
+        Run(folder, kubectl),
+        _with_its_rights(folder / "requests", plane, kubectl) as controller,
+    ):
+        yield Cluster(kubectl, controller)
 
 
 def _with_its_rights(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:

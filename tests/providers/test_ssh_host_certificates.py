@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 
 from providers.ssh.provider import SSHProvider
-from tests.providers.sshworld import POOL, FakeHost, World
+from tests.providers.sshfixtures import provider as provider  # noqa: PLC0414 - a fixture
+from tests.providers.sshworld import FakeHost, World
 
 CA, OTHER_CA = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 NO_KEYS: dict[str, Any] = {"hostKeys": None}
@@ -36,13 +37,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await shows(made.hosts["h2"], CA, principals=["127.0.0.1"])
     yield made
     await made.down()
-
-
-@pytest_asyncio.fixture
-async def provider(world: World) -> AsyncIterator[SSHProvider]:
-    made = SSHProvider(POOL, world.secrets, world.objects)
-    yield made
-    await made.close()
 
 
 async def shows(host: FakeHost, ca: asyncssh.SSHKey, **terms: Any) -> None:

@@ -25,7 +25,8 @@ from providers.base.contract import (
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.provider import SSHProvider
 from providers.ssh.remote import JOIN_UNIT
-from tests.providers.sshworld import POOL, FakeHost, World
+from tests.providers.sshfixtures import provider as provider  # noqa: PLC0414 - a fixture
+from tests.providers.sshworld import FakeHost, World
 from tests.providers.test_ssh_faults import SCRIPTS, TOKEN, request
 
 OLD = replace(request(), spec_hash="old", kept_hash="kept", versions=Versions("1.36.2"))
@@ -39,13 +40,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await made.up()
     yield made
     await made.down()
-
-
-@pytest_asyncio.fixture
-async def provider(world: World) -> AsyncIterator[SSHProvider]:
-    made = SSHProvider(POOL, world.secrets, world.objects)
-    yield made
-    await made.close()
 
 
 async def joined(world: World, provider: SSHProvider) -> tuple[Host, FakeHost]:

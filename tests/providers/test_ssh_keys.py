@@ -16,7 +16,8 @@ import pytest_asyncio
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import keys
 from providers.ssh.provider import SSHProvider
-from tests.providers.sshworld import POOL, SECRET, World
+from tests.providers.sshfixtures import provider as provider  # noqa: PLC0414 - a fixture
+from tests.providers.sshworld import SECRET, World
 
 PHRASE = b"correct horse"
 
@@ -27,13 +28,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await made.up()
     yield made
     await made.down()
-
-
-@pytest_asyncio.fixture
-async def provider(world: World) -> AsyncIterator[SSHProvider]:
-    made = SSHProvider(POOL, world.secrets, world.objects)
-    yield made
-    await made.close()
 
 
 async def keygen(folder: Path, *options: str) -> bytes:

@@ -15,6 +15,7 @@ from providers.base.contract import BOOTSTRAP_DATA, BootstrapRef, HostIdentity, 
 from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh import login
 from providers.ssh.provider import SSHProvider
+from tests.providers.sshfixtures import provider as provider  # noqa: PLC0414 - a fixture
 from tests.providers.sshworld import POOL, World
 
 CONFIG: dict[str, Any] = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": POOL}
@@ -85,13 +86,6 @@ async def world(tmp_path: Path, jump: Jump) -> AsyncIterator[World]:
     behind(made, jump.entry())
     yield made
     await made.down()
-
-
-@pytest_asyncio.fixture
-async def provider(world: World) -> AsyncIterator[SSHProvider]:
-    made = SSHProvider(POOL, world.secrets, world.objects)
-    yield made
-    await made.close()
 
 
 def behind(world: World, entry: dict[str, Any]) -> None:

@@ -274,7 +274,7 @@ def test_a_single_control_plane_is_updated_in_place_and_three_one_by_one() -> No
 
 def test_a_broken_single_control_plane_gets_the_template_that_may_cure_it() -> None:
     broken = machine("cp-1", up_to_date=False, whole=False)
-    state = State(1, (broken,), (), etcd_known="nobody answers", policy=IN_PLACE)
+    state = State(1, (broken,), (), etcd_unknown="nobody answers", policy=IN_PLACE)
     assert isinstance(decide(state).step, UpgradeInPlace)
     assert isinstance(decide(replace(state, replicas=3, machines=(broken, THREE[1]))).step, Wait)
 
