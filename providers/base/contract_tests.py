@@ -26,7 +26,7 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
-from providers.base.capabilities import LONGEST_CONSOLE, RebindsHosts, ShowsConsole, ShowsQuotas
+from providers.base.capability_contract import CapabilityContract
 from providers.base.config_schema import problems_of
 from providers.base.contract import (
     BOOTSTRAP_DATA,
@@ -45,7 +45,6 @@ from providers.base.contract import (
     Versions,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.base.reboot_contract import RebootContract
 
 METHODS = ("validate", "create", "delete", "get", "list", "update", "shape")
 _QUANTITY = re.compile(r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$")
@@ -71,7 +70,7 @@ MANAGEMENT_CLUSTER = "0c5f4a9e-11aa-4c4e-9a51-9f2ad1d1c001"
 
 
 @pytest.mark.asyncio
-class ProviderContract(RebootContract):
+class ProviderContract(CapabilityContract):
     """Subclass it, name it ``Test…``, and set the first two attributes."""
 
     registration: ClassVar[Registration]
@@ -195,64 +194,6 @@ class ProviderContract(RebootContract):
         shape = await provider.shape(self.valid_config)
         for resource in ("cpu", "memory"):
             assert _QUANTITY.match(shape.capacity[resource]), f"{resource} is no quantity"
-
-    async def test_a_host_is_handed_to_a_machine_of_another_management_cluster(self, provider: Provider) -> None:
-        """Of a provider that can't, Machines can't be moved (``RebindsHosts``)."""
-        if not isinstance(provider, RebindsHosts):
-            return
-        request, stranger = self.a_request(), self.a_request().identity
-        await provider.create(request)
-        before, old = await self.until_running(provider, request), request.identity
-        new = replace(self.a_request().identity, name=old.name, management_cluster="another")
-        with pytest.raises(ProviderError) as refused:
-            await provider.rebind(before, stranger, new)
-        assert refused.value.error_class is ErrorClass.CONFLICT
-        await provider.rebind(before, old, new)
-        await provider.rebind(before, old, new)
-        assert await provider.get(old.machine_uid) is None
-        after = await provider.get(new.machine_uid)
-        assert after == replace(before, machine_uid=new.machine_uid, management_cluster="another")
-        reopened = await self.open()
-        assert [host.id for host in await reopened.list() if host.machine_uid == new.machine_uid] == [before.id]
-        with pytest.raises(ProviderError) as fenced:
-            await reopened.rebind(before, old, stranger)  # type: ignore[attr-defined]  # as the first, it can
-        assert fenced.value.error_class is ErrorClass.CONFLICT, "a source that comes back may not take it again"
-
-    async def test_no_host_is_handed_to_a_machine_that_has_one(self, provider: Provider) -> None:
-        if not isinstance(provider, RebindsHosts):
-            return
-        first, second = self.a_request(), self.a_request()
-        for request in (first, second):
-            await provider.create(request)
-        host = await self.until_running(provider, first)
-        await self.until_running(provider, second)
-        with pytest.raises(ProviderError) as refused:
-            await provider.rebind(host, first.identity, second.identity)
-        assert refused.value.error_class is ErrorClass.CONFLICT
-
-    async def test_a_console_is_text_of_a_bounded_length(self, provider: Provider) -> None:
-        """Of providers that show one (``ShowsConsole``); a host that is gone has none, or is not found."""
-        if not isinstance(provider, ShowsConsole):
-            pytest.skip("it shows no console")
-        request = self.a_request()
-        await provider.create(request)
-        host = await self.until_running(provider, request)
-        shown = await provider.console(host)
-        assert isinstance(shown, str)
-        assert len(shown) <= LONGEST_CONSOLE
-        await provider.delete(host)
-        await self._until_gone(provider, {host.machine_uid})
-        (left,) = await asyncio.gather(provider.console(host), return_exceptions=True)
-        gone = isinstance(left, ProviderError) and left.error_class is ErrorClass.NOT_FOUND
-        assert gone or left == ""
-
-    async def test_quotas_say_how_much_of_a_limit_is_used(self, provider: Provider) -> None:
-        """Of providers that can tell (``ShowsQuotas``); what has no limit is left out."""
-        if not isinstance(provider, ShowsQuotas):
-            pytest.skip("it shows no quotas")
-        shown = await provider.quotas()
-        assert len({quota.resource for quota in shown}) == len(shown)
-        assert all(quota.resource and quota.used >= 0 and quota.limit >= 0 for quota in shown)
 
     # Rule 1: create is idempotent by UID
 

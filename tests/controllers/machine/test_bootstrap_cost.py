@@ -18,7 +18,7 @@ from controllers.kernel.view import HostRead, HostReads
 from controllers.machine.reconciler import RECONCILER
 from tests.builders import NOW, Builder, FakeView, cluster, machine, node
 from tests.controllers.bootstrap.test_join import CA
-from tests.controllers.machine.test_bootstrap_data import ABSENT, TAKES, TARGET, a_host, a_machine, did, planned
+from tests.controllers.machine.joining import ABSENT, TAKES, TARGET, a_host, a_machine, did, planned
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.builders import Builder, FakeView, cluster, machine
 from tests.builders.clock import NOW
 from tests.controllers.bootstrap.test_control_plane import PKI
 from tests.controllers.bootstrap.test_join import CA
-from tests.controllers.machine.test_bootstrap_data import ABSENT, ID, TAKES, a_host, condition, did
+from tests.controllers.machine.joining import ABSENT, ID, TAKES, a_host, condition, did
 
 SILENT = Unreachable("prod-kubeconfig", "KubeconfigMissing", "not there yet")
 ANSWERS = Reached("prod-kubeconfig")

@@ -27,7 +27,7 @@ from controllers.machine.bootstrap_data import ENDS_WITHIN
 from controllers.machine.reconciler import RECONCILER
 from tests.builders import Builder, FakeView, node
 from tests.builders.clock import NOW
-from tests.controllers.machine.test_bootstrap_data import ID, TAKES, a_host, a_machine, did
+from tests.controllers.machine.joining import ID, TAKES, a_host, a_machine, did
 from tests.controllers.machine.test_control_plane_data import ANSWERS, TARGET, control_plane, prod
 
 AT_KUBEADM = Report("abcdef", 9, 12, 12, "join the control plane", "script")
