@@ -1,4 +1,4 @@
-"""Contract tests of what providers may be able to do (``capabilities``); a part of ``providers.base.contract_tests``."""
+"""Contract tests of what providers can do besides (``capabilities``), a part of ``providers.base.contract_tests``."""
 
 from __future__ import annotations
 
