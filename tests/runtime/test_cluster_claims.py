@@ -163,11 +163,11 @@ async def test_a_process_for_one_cluster_keeps_it_and_when_it_ends_the_other_tak
 ) -> None:
     """By Leases alone: neither knows of the other's options."""
     country = Country(town, tmp_path)
-    usual, quick = wiring.reconcilers(), Terms(2.0, 1.5, 0.1)
+    usual, patient = wiring.reconcilers(), Terms(lease_duration=60.0, renew_deadline=50.0, retry_period=0.1)
     alone = (AutoscalerReconciler(BLUE),)
     many = (*usual, *for_each_cluster((AutoscalerReconciler(MANY),)))
-    one = LeaseOptions("alone", "default", quick, "alone", wiring.claims_of(alone))
-    all_ = LeaseOptions("many", "default", quick, "many", wiring.claims_of(many))
+    one = LeaseOptions("alone", "default", patient, "alone", wiring.claims_of(alone))
+    all_ = LeaseOptions("many", "default", patient, "many", wiring.claims_of(many))
     town.options = replace(town.options, workloads=PATIENT, bind_pods=True)
     single, shared = (
         replace(town.options, reconcilers=reconcilers, leader_election=lease)
