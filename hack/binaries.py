@@ -9,12 +9,15 @@ kube-apiserver takes minutes of CPU; afterwards it is a file in the cache, named
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 TOOLS = Path(__file__).parent / "tools"
@@ -93,8 +96,21 @@ def build(name: str, tools: Path = TOOLS) -> Path:
     return target
 
 
+@contextlib.contextmanager
+def one_builder(target: Path) -> Iterator[None]:
+    """Held by one process at a time: the others wait for its build, which takes minutes of both cores, and use it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def ensure(name: str, tools: Path = TOOLS) -> Path:
-    return find(name, tools) or build(name, tools)
+    found = find(name, tools)
+    if found is not None:
+        return found
+    with one_builder(cache_folder(tools) / name):
+        return find(name, tools) or build(name, tools)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hack import golang
-from hack.binaries import TOOLS, BinaryMissing, cache_folder
+from hack.binaries import TOOLS, BinaryMissing, cache_folder, one_builder
 
 PACKAGES = {"karpenter": "sigs.k8s.io/karpenter/kwok", "kwok": "sigs.k8s.io/kwok/cmd/kwok"}
 MODULES = {"karpenter": "sigs.k8s.io/karpenter", "kwok": "sigs.k8s.io/kwok"}
@@ -20,9 +20,11 @@ MODULES = {"karpenter": "sigs.k8s.io/karpenter", "kwok": "sigs.k8s.io/kwok"}
 def ensure(name: str) -> Path:
     """The program; its first build takes some minutes of CPU. Raises BinaryMissing."""
     target = cache_folder(TOOLS / name) / name
-    if os.access(target, os.X_OK):
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    with one_builder(target):
+        return target if os.access(target, os.X_OK) else _build(name, target)
+
+
+def _build(name: str, target: Path) -> Path:
     partial = target.with_suffix(f".{os.getpid()}")
     print(f"building {name} ({PACKAGES[name]}) …", file=sys.stderr, flush=True)
     started = time.monotonic()
