@@ -41,8 +41,9 @@ def commands() -> set[str]:
 
 def texts(tree: ast.AST) -> Iterator[str]:
     """Strings but for docstrings; of one with values in it the parts."""
-    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             silent |= {id(part) for part in node.values}
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
@@ -50,8 +51,9 @@ def texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-OURS = sorted(command for command in commands() if command.startswith("nodewright "))
-KUBECTLS = sorted(command for command in commands() if command.startswith("kubectl "))
+COMMANDS = sorted(commands())
+OURS = [command for command in COMMANDS if command.startswith("nodewright ")]
+KUBECTLS = [command for command in COMMANDS if command.startswith("kubectl ")]
 
 
 def words_of(command: str) -> list[str]:
