@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.table import Table
@@ -28,6 +28,7 @@ class Result:
     nodes: int = 0
     cost: float = 0.0
     least_running: int = 0
+    stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
     problem: str = ""
 
 
