@@ -154,7 +154,10 @@ class RealPlane:
 
     def cpu_seconds(self) -> float:
         """What all parts have used of the processors so far."""
-        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+        return sum(self.cpu_by_part().values())
+
+    def cpu_by_part(self) -> dict[str, float]:
+        return {name: cpu_seconds(process.pid) for name, process in self._processes.items()}
 
     def log_tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]

@@ -89,6 +89,7 @@ class Growth:
         self._gangs_left: list[Left] = []
         self._for_gangs: dict[str, dict[str, int]] = {}
         self._added: Counter[str] = Counter()
+        self._asked: Sequence[GroupState] = ()
         self._useless: set[str] = set()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
@@ -133,7 +134,7 @@ class Growth:
         return left
 
     def take(self, groups: Iterable[Group]) -> None:
-        self.left, self._useless = {}, set()
+        self.left, self._asked = {}, self._cluster.all_groups
         for group in groups:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
         self._estimates.expect(self.left)
@@ -175,8 +176,9 @@ class Growth:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates.look(self.left)
         self._step = _Step()
-        states = [state for state in self._cluster.all_groups if state.id not in self._useless]
-        options = [option for state in states if (option := self._option(state)) is not None]
+        options = [option for state in self._asked if (option := self._option(state)) is not None]
+        if self._useless:
+            self._asked, self._useless = [each for each in self._asked if each.id not in self._useless], set()
         choosing = self._cluster.options.growth.choosing
         sizes = Sizes(())
         if "price" in choosing.names:

@@ -100,7 +100,7 @@ def _race(
                 keep(OUTPUT, results)
             console.print(table(SCENARIOS[scenario].title, results[scenario]))
             for each in results[scenario]:
-                console.print(stages.table(each.rival, each.stages))
+                console.print(stages.table(each.rival, each.stages, each.plane_cpu))
     return results
 
 

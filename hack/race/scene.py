@@ -192,7 +192,7 @@ class Scene:
 
     async def measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
         """``work`` returns when it ended (monotonic). What takes too long is a result with a problem."""
-        cpu, writes = _cpu(self._rival), self._writes()
+        cpu, writes, plane = _cpu(self._rival), self._writes(), self._plane.cpu_by_part()
         watched.least_running = len(watched.running)
         started, problem = time.monotonic(), ""
         try:
@@ -210,6 +210,7 @@ class Scene:
             cost=sum(self._prices.get(type_, 0.0) for type_ in watched.nodes.values()),
             least_running=watched.least_running,
             stages=watched.stages.since(started),
+            plane_cpu={name: spent - plane[name] for name, spent in self._plane.cpu_by_part().items()},
             problem=problem,
         )
 

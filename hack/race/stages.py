@@ -72,8 +72,13 @@ class Stages:
         return found
 
 
-def table(title: str, stages: Mapping[str, Sequence[float]]) -> Table:
-    found = Table("", "first", "half", "last", "how many", title=f"{title}: seconds after the Deployments were sent")
+def table(title: str, stages: Mapping[str, Sequence[float]], plane: Mapping[str, float]) -> Table:
+    """``plane``: CPU seconds of Kubernetes' own parts."""
+    found = Table(
+        *("", "first", "half", "last", "how many"),
+        title=f"{title}: seconds after the Deployments were sent",
+        caption=f"CPU seconds: {', '.join(f'{name} {spent:.1f}' for name, spent in plane.items())}",
+    )
     for name, (first, half, last, count) in stages.items():
         found.add_row(name, f"{first:.1f}", f"{half:.1f}", f"{last:.1f}", f"{count:.0f}")
     return found
