@@ -124,6 +124,11 @@ proto: setup ## Generate the Python code of the .proto files
 format: setup ## Format the code
 	@$(VENV)/bin/ruff check --fix -q . ; $(VENV)/bin/ruff format -q .
 
+.PHONY: e2e-gangs-1.37
+e2e-gangs-1.37: setup ## Gangs with the kube-scheduler of Kubernetes 1.37 (builds its control plane once: many minutes of CPU)
+	@$(PY) -c 'from hack import binaries as b; [b.ensure(n, b.NEXT) for n in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")]'
+	@NODEWRIGHT_KUBERNETES=next $(VENV)/bin/pytest -q -n 0 tests/e2e/test_gangs.py
+
 .PHONY: bench
 bench: setup ## Print the benchmark tables and write build/bench.json
 	@$(PY) -m hack.bench

@@ -23,6 +23,8 @@ from pathlib import Path
 TOOLS = Path(__file__).parent / "tools"
 PREVIOUS = TOOLS / "previous"
 """Kubelet and kubeadm of the minor version before: another module, since one has one version of Kubernetes."""
+NEXT = TOOLS / "next"
+"""Control plane of the minor version after, for what only that one serves (``make e2e-gangs-1.37``)."""
 PACKAGES = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",

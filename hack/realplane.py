@@ -35,10 +35,15 @@ NO_HEARTBEATS = ("*", "-node-lifecycle-controller")
 """All controllers but the one that calls a Node without heartbeats NotReady: simulated kubelets send none."""
 
 
-def missing(names: Sequence[str] = SERVERS) -> str:
+def missing(names: Sequence[str] = SERVERS, tools: Path = binaries.TOOLS) -> str:
     """One line that says which of these parts are not there yet and how to get them; "" if all are."""
-    lacking = [name for name in names if binaries.find(name) is None]
+    lacking = [name for name in names if binaries.find(name, _module(name, tools)) is None]
     return f"{', '.join(lacking)} not found: {binaries.REMEDY}" if lacking else ""
+
+
+def _module(name: str, tools: Path) -> Path:
+    """Where the part is pinned: etcd is the same with each version of Kubernetes."""
+    return binaries.TOOLS if name == "etcd" else tools
 
 
 class RealPlane:
@@ -48,6 +53,9 @@ class RealPlane:
     listens. ``extra_args`` are the API server's; ``--feature-gates`` among them goes to Kubernetes' other parts too. A
     part that was killed can be started again by its name: it finds its data, port and certificates as they were.
     """
+
+    tools: Path = binaries.TOOLS
+    """The module that pins the version of Kubernetes; to be chosen before the parts are started."""
 
     def __init__(
         self,
@@ -76,7 +84,7 @@ class RealPlane:
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        found = {name: binaries.ensure(name) for name in (*SERVERS, *self._optional)}
+        found = {name: binaries.ensure(name, _module(name, self.tools)) for name in (*SERVERS, *self._optional)}
         client_port, peer_port, port = free_ports(3)
         self.url = f"https://{self._address}:{port}"
         credentials.write_all(self.folder, self.url, address=self._address)
@@ -146,7 +154,10 @@ class RealPlane:
 
     def cpu_seconds(self) -> float:
         """What all parts have used of the processors so far."""
-        return sum(cpu_seconds(process.pid) for process in self._processes.values())
+        return sum(self.cpu_by_part().values())
+
+    def cpu_by_part(self) -> dict[str, float]:
+        return {name: cpu_seconds(process.pid) for name, process in self._processes.items()}
 
     def log_tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]

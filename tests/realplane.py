@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from hack.binaries import TOOLS
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, missing
 
 WHOLE = (*SERVERS, CONTROLLER_MANAGER)
@@ -36,9 +38,9 @@ def left_out() -> str:
     return "" if in_ci() else missing(SERVERS)
 
 
-def require(names: Sequence[str] = WHOLE) -> None:
+def require(names: Sequence[str] = WHOLE, tools: Path = TOOLS) -> None:
     """Skip the test if a part is missing; in CI (``CI=true``) that fails it."""
-    if what := missing(names):
+    if what := missing(names, tools):
         lacking(what)
 
 

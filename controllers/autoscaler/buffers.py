@@ -13,6 +13,7 @@ from typing import Any
 
 from api import capacity_names
 from api.capacity_conditions import CapacityReason
+from controllers.autoscaler.limit_ranges import container_defaults
 from controllers.autoscaler.pod_quotas import QuotaLeft, quotas_left, use_of
 from controllers.autoscaler.requests import pod_of_template
 from controllers.kernel.conditions import counted, parse_time
@@ -75,12 +76,14 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferObjects:
-    """``workloads`` and ``pod_templates`` are what buffers may refer to, ``resource_quotas`` what bounds them."""
+    """``workloads`` and ``pod_templates`` are what buffers may refer to, ``resource_quotas`` what bounds them,
+    ``limit_ranges`` what their containers get that say nothing themselves."""
 
     buffers: Sequence[Obj] = ()
     pod_templates: Sequence[Obj] = ()
     workloads: Mapping[Kind, Sequence[Obj]] = field(default_factory=dict)
     resource_quotas: Sequence[Obj] = ()
+    limit_ranges: Sequence[Obj] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +147,7 @@ class _Referred:
         self._workloads = {
             (kind.name, key_of(each)): each for kind, bodies in objects.workloads.items() for each in bodies
         }
+        self._defaults = container_defaults(objects.limit_ranges)
 
     def shape(self, body: Obj) -> _Shape:
         """Raises _Problem naming the field or what is missing."""
@@ -157,7 +161,9 @@ class _Referred:
             why = "spec: exactly one of podTemplateRef and scalableRef is needed"
             raise _Problem(CapacityReason.RESOLUTION_FAILED, why)
         key = Key(key_of(body).namespace, str((template or workload).get("name") or ""))
-        return self._of_template(key, body) if template else self._of_workload(workload, key, body)
+        shape = self._of_template(key, body) if template else self._of_workload(workload, key, body)
+        defaults = self._defaults.get(key.namespace)
+        return shape if defaults is None else replace(shape, pod=defaults.applied(shape.pod))
 
     def _of_template(self, key: Key, body: Obj) -> _Shape:
         found = self._templates.get(key)

@@ -39,6 +39,8 @@ from providers.base.contract import Shape
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 DAWN = datetime.min.replace(tzinfo=UTC)
+LOOKED_AT_WITHIN = timedelta(minutes=1)
+"""What kube-scheduler has not looked at after so long, it leaves alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def read_cluster(
     objects: Objects, *, now: datetime, options: AutoscalerOptions, memory: Memory, health: NodeHealth = NodeHealth()
 ) -> ClusterState:
     """``health``: what only the caller knows of it; Nodes are counted here."""
-    reading = _Reading(objects.workload, objects.reader)
+    reading = _Reading(objects.workload, objects.reader, now)
     groups, bad = _groups(objects, options)
     ready = {node["metadata"]["name"]: node for node in objects.workload.nodes if _is_ready(node)}
     owners = _Owners(objects)
@@ -289,8 +291,9 @@ def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], *, now: datetim
 class _Reading:
     """Reads Nodes and pods. A Node with a pod that can't be read takes no pods: nobody knows its room."""
 
-    def __init__(self, workload: WorkloadObjects, reader: Reader) -> None:
+    def __init__(self, workload: WorkloadObjects, reader: Reader, now: datetime) -> None:
         self._workload = workload
+        self._now = now
         self._reader = reader
         self._reader.look(workload.book)
         self._unresolved: set[str] = set()
@@ -301,7 +304,7 @@ class _Reading:
         ProvisioningRequest are left to the request.
         """
         expendable_below, asks = options.growth.expendable_below, options.provisioning_requests
-        seated, pending = [], []
+        seated, coming, waiting = [], [], []
         for body, shape in self._reader.pods(self._workload.pods):
             if isinstance(shape, ShapeError):
                 self._leave_out(body, shape)
@@ -310,16 +313,16 @@ class _Reading:
                 continue
             if shape.node in going:
                 if _comes_again(shape):
-                    pending.append(shape._replace(node=""))
+                    coming.append(shape._replace(node=""))
             elif shape.node:
                 seated.append(shape)
             elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
                 seated.append(shape._replace(node=str(nominated)))
             elif asks and consumed_by(body):
                 continue
-            elif is_unschedulable(body) and shape.kind.priority >= expendable_below:
-                pending.append(shape)
-        return tuple(seated), tuple(pending)
+            elif shape.kind.priority >= expendable_below:
+                waiting.append((body, shape))
+        return tuple(seated), (*coming, *_look_for_nodes(waiting, self._now))
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeInfo, ...]:
         chosen = set(wanted) - self._unresolved
@@ -417,6 +420,25 @@ def _with_zones(
 def _comes_again(pod: PodInfo) -> bool:
     keeping = pod.kind.keeping
     return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
+
+
+def _look_for_nodes(pods: Iterable[tuple[Obj, PodInfo]], now: datetime) -> list[PodInfo]:
+    """Those for which kube-scheduler found none, and young ones that it has yet to look at, if it looks at all: decided
+    on 300 of 1000 pods, Nodes would be chosen as if the others did not come. All are tried on Nodes that are there.
+    """
+    found, unseen, schedulers = [], [], set[Any]()
+    for body, pod in pods:
+        if is_unschedulable(body):
+            found.append(pod)
+            schedulers.add(spec_of(body).get("schedulerName"))
+        elif not is_deleting(body) and find((body.get("status") or {}).get("conditions"), "PodScheduled") is None:
+            unseen.append((body, pod))
+    return found + [pod for body, pod in unseen if _is_next(body, pod, schedulers=schedulers, now=now)]
+
+
+def _is_next(body: Obj, pod: PodInfo, *, schedulers: Container[Any], now: datetime) -> bool:
+    created = parse_time(pod.created)
+    return created is not None and now - created < LOOKED_AT_WITHIN and spec_of(body).get("schedulerName") in schedulers
 
 
 def is_unschedulable(pod: Obj) -> bool:

@@ -108,7 +108,9 @@ def grow_with_gangs(growth: Growth, cluster: ClusterState, projected: ProjectedC
             growth.run(each)
             continue
         gang, whole = each, _Whole(growth, cluster, projected)
-        if gang.missing:
+        if gang.parent:
+            growth.waits(Left(gang.pods, {}, f"{gang.id} is a part of CompositePodGroup {gang.parent}: not served"))
+        elif gang.missing:
             growth.waits(Left(gang.pods, {}, f"{gang.id} waits for {counted(gang.missing, 'pod')} more"))
         elif gang.id in rests:
             until = format_time(rests[gang.id].until)

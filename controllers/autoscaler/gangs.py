@@ -7,8 +7,10 @@
 | `scheduling.x-k8s.io/v1alpha1` (coscheduling) | label `scheduling.x-k8s.io/pod-group` | `spec.minMember` |
 | `scheduling.volcano.sh/v1beta1` (Volcano) | annotation `scheduling.k8s.io/group-name` | `spec.minMember` |
 
-PodGroups of Kubernetes may ask for one place by ``spec.schedulingConstraints.topology``. A group without a gang policy,
-and one that has its minimum of pods on Nodes, is no gang (any more): its pods are asked for one by one.
+PodGroups of Kubernetes may ask for one place by ``spec.schedulingConstraints.topology``; those of 1.37 have a priority
+of their own, and a part of a CompositePodGroup gets nothing: nobody here knows how many of its groups it needs. A group
+without a gang policy, and one that has its minimum of pods on Nodes, is no gang (any more): its pods are asked for one
+by one.
 """
 
 from __future__ import annotations
@@ -61,9 +63,15 @@ class Gang:
     missing: int = 0
     topology: str = ""
     domains: tuple[str, ...] = ()
+    parent: str = ""
+    """CompositePodGroup that it is a part of."""
+    own_priority: int | None = None
+    """What the group itself says (Kubernetes 1.37)."""
 
     @property
     def priority(self) -> int:
+        if self.own_priority is not None:
+            return self.own_priority
         return max((pod.kind.priority for pod in self.pods), default=0)
 
     @property
@@ -184,7 +192,14 @@ def _gang(
         missing=max(0, need - len(pods)),
         topology=key,
         domains=tuple(sorted(there)),
+        **(_of_1_37(body) if api.kind in (POD_GROUP_ALPHA3, POD_GROUP) else {}),
     )
+
+
+def _of_1_37(body: Obj) -> dict[str, Any]:
+    priority, parent = spec_of(body).get("priority"), spec_of(body).get("parentCompositePodGroupName")
+    known = isinstance(priority, int) and not isinstance(priority, bool)
+    return {"own_priority": priority if known else None, "parent": parent if isinstance(parent, str) else ""}
 
 
 def _node_of(pod: Obj) -> str:

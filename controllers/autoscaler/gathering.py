@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from controllers.autoscaler.cluster_state import LOOKED_AT_WITHIN
 from controllers.autoscaler.options import GrowthOptions
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import Obj, is_deleting, spec_of
@@ -23,8 +24,10 @@ _GRAIN = timedelta(seconds=1)
 
 
 def arrivals_of(pods: Iterable[Obj]) -> tuple[datetime, ...]:
-    """When pods without a Node were made, or were last called Unschedulable; rising. Empty if none is Unschedulable."""
-    found: set[str] = set()
+    """When pods without a Node were made, rising; those called Unschedulable long after: when they were. Empty if none
+    is Unschedulable.
+    """
+    found: set[tuple[Any, Any]] = set()
     waits = False
     for pod in pods:
         spec = spec_of(pod)
@@ -32,10 +35,16 @@ def arrivals_of(pods: Iterable[Obj]) -> tuple[datetime, ...]:
             continue
         condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
         waits = waits or condition.get("reason") == "Unschedulable"
-        times = (pod["metadata"].get("creationTimestamp"), condition.get("lastTransitionTime"))
-        found.add(max((time for time in times if isinstance(time, str)), default=""))
-    read = (parse_time(text) for text in found) if waits else ()
+        found.add((pod["metadata"].get("creationTimestamp"), condition.get("lastTransitionTime")))
+    read = {_arrival(*times) for times in found} if waits else set()
     return tuple(sorted(time for time in read if time is not None))
+
+
+def _arrival(created: Any, called: Any) -> datetime | None:
+    """kube-scheduler takes its time for many pods, and they are decided on before it has looked at all of them."""
+    made, looked_at = parse_time(created), parse_time(called)
+    late = made is None or (looked_at is not None and looked_at - made > LOOKED_AT_WITHIN)
+    return looked_at if late else made
 
 
 def seconds_left(

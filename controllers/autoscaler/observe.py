@@ -36,6 +36,7 @@ from controllers.kernel.refs import (
     CSI_NODE,
     DAEMON_SET,
     LEASE,
+    LIMIT_RANGE,
     MACHINE,
     MACHINE_CLASS,
     MACHINE_DEPLOYMENT,
@@ -211,6 +212,7 @@ def _buffers(view: View) -> BufferObjects:
         pod_templates=view.all(POD_TEMPLATE),
         workloads={kind: view.all(kind) for kind in WORKLOADS},
         resource_quotas=view.all(RESOURCE_QUOTA),
+        limit_ranges=view.all(LIMIT_RANGE),
     )
 
 

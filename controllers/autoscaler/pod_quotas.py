@@ -3,7 +3,7 @@
 | of a quota | |
 |---|---|
 | `requests.cpu`, `cpu`, and so on | what the pod requests |
-| `limits.cpu`, `limits.memory` | its limits; a pod without one is not bounded: a LimitRange may give it one |
+| `limits.cpu`, `limits.memory` | its limits, those of LimitRanges included; a pod without one is not bounded |
 | `pods`, `count/pods` | one |
 | scopes, `scopeSelector` | the quota counts pods that all of them mean; a scope that nobody knows means none |
 """

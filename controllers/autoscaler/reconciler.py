@@ -21,6 +21,7 @@ from controllers.kernel.refs import (
     CAPACITY_QUOTA,
     CONFIG_MAP,
     LEASE,
+    LIMIT_RANGE,
     MACHINE,
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
@@ -69,7 +70,7 @@ class AutoscalerReconciler:
         if self.options.growth.gangs:
             self.reads = (*self.reads, *kinds_of(self.options.growth.gangs))
         if self.options.growth.buffers:
-            more = (CAPACITY_BUFFER, POD_TEMPLATE, RESOURCE_QUOTA, *WORKLOADS)
+            more = (CAPACITY_BUFFER, POD_TEMPLATE, RESOURCE_QUOTA, LIMIT_RANGE, *WORKLOADS)
             self.reads = (*self.reads, *(kind for kind in more if kind not in self.reads))
         if self.options.growth.quotas:
             self.reads = (*self.reads, CAPACITY_QUOTA)

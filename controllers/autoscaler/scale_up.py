@@ -89,6 +89,8 @@ class Growth:
         self._gangs_left: list[Left] = []
         self._for_gangs: dict[str, dict[str, int]] = {}
         self._added: Counter[str] = Counter()
+        self._asked: Sequence[GroupState] = ()
+        self._useless: set[str] = set()
         self._helped: list[Helped] = []
         self._skipped: dict[str, str] = {}
         self._estimates = Estimates(projected)
@@ -132,7 +134,7 @@ class Growth:
         return left
 
     def take(self, groups: Iterable[Group]) -> None:
-        self.left = {}
+        self.left, self._asked = {}, self._cluster.all_groups
         for group in groups:
             self.left.setdefault(group.pod_class, []).extend(group.pods)
         self._estimates.expect(self.left)
@@ -174,10 +176,14 @@ class Growth:
         """Grow one group, and those that share with it; False if none helps."""
         self._estimates.look(self.left)
         self._step = _Step()
-        options = [option for state in self._cluster.all_groups if (option := self._option(state)) is not None]
+        options = [option for state in self._asked if (option := self._option(state)) is not None]
+        if self._useless:
+            self._asked, self._useless = [each for each in self._asked if each.id not in self._useless], set()
         choosing = self._cluster.options.growth.choosing
-        sizes = self._sizes(options) if "price" in choosing.names else Sizes(())
-        options = [replace(option, cost=sizes.cost(option.group, option.estimate)) for option in options]
+        sizes = Sizes(())
+        if "price" in choosing.names:
+            sizes = self._sizes(options)
+            options = [replace(option, cost=sizes.cost(option.group, option.estimate)) for option in options]
         chosen = choose(options, replace(choosing, seed=choosing.seed or format_time(self._cluster.now)))
         if chosen is None:
             return False
@@ -242,6 +248,9 @@ class Growth:
             return None
         zone_order = state.zone_order
         found = self._estimates.of(template, min(free, allowed), unknown=zone_order.label if zone_order else "")
+        if zone_order is None and not found.concerns:
+            self._useless.add(state.id)
+            return None
         if state.is_whole and found.nodes:
             found = filled_up(found, free)
         in_zone_order = zone_order is not None and not found.nodes

@@ -60,6 +60,7 @@ DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+LIMIT_RANGE = Kind("", "v1", "LimitRange", "limitranges")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
@@ -91,6 +92,7 @@ WORKLOAD_KINDS = frozenset(
         REPLICA_SET,
         STATEFUL_SET,
         RESOURCE_QUOTA,
+        LIMIT_RANGE,
         POD_TEMPLATE,
         PROVISIONING_REQUEST,
         CAPACITY_BUFFER,

@@ -44,6 +44,11 @@ class Estimate:
     def pods(self) -> int:
         return sum(self.placed.values())
 
+    @property
+    def concerns(self) -> bool:
+        """Whether it was asked about any pods."""
+        return bool(self.placed or self.left)
+
 
 def template(node: NodeInfo, name: str) -> NodeInfo:
     """``node`` as the picture of Nodes that don't exist yet: nobody can ask for it by name."""

@@ -21,7 +21,7 @@ from rich.console import Console
 from hack import kubectl as stock
 from hack.binaries import BinaryMissing
 from hack.program import Kubectl
-from hack.race import parts
+from hack.race import parts, stages
 from hack.race.instances import Instance, instances
 from hack.race.results import Result, keep, table
 from hack.race.rivals import Karpenter, Nodewright, Rival
@@ -99,6 +99,8 @@ def _race(
                 results.setdefault(scenario, []).append(result)
                 keep(OUTPUT, results)
             console.print(table(SCENARIOS[scenario].title, results[scenario]))
+            for each in results[scenario]:
+                console.print(stages.table(each.rival, each.stages, each.plane_cpu))
     return results
 
 
@@ -112,7 +114,7 @@ def main() -> int:
     os.environ.pop("KUBECONFIG", None)
     console = Console(width=WIDTH)
     try:
-        for name in parts.PACKAGES:
+        for name in parts.PACKAGES if only in {"", "karpenter"} else ():
             parts.ensure(name)
         results = _race(console, scenarios, instances(parts.module("karpenter")[0]), only)
     except BinaryMissing as missing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.table import Table
@@ -16,6 +16,7 @@ COUNTED = "CPU, memory and writes: the program and what plays its Nodes and pods
 class Result:
     """``seconds`` until the last pod is bound or the last Node gone; ``cost``: of all Nodes, an hour.
 
+    ``stages``: see ``hack.race.stages``. ``plane_cpu``: CPU seconds of each part of Kubernetes meanwhile.
     ``least_running``: the fewest pods that ran at a time. ``problem``: why there is no end to measure; the numbers
     are those until then.
     """
@@ -28,6 +29,8 @@ class Result:
     nodes: int = 0
     cost: float = 0.0
     least_running: int = 0
+    stages: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    plane_cpu: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
 
 

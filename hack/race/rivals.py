@@ -30,11 +30,12 @@ STAGES = ("node/fast/node-initialize.yaml", "pod/fast/pod-ready.yaml", "pod/fast
 class Rival(Protocol):
     """A program at work between ``start`` and ``stop``, with what plays the kubelets of its Nodes.
 
-    ``agents``: how their User-Agents begin.
+    ``agents``: how their User-Agents begin. ``has_machines``: it makes Machines of MachineDeployments.
     """
 
     name: str
     agents: tuple[str, str]
+    has_machines: bool
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -49,6 +50,7 @@ class Karpenter:
     """Of a pinned module, with kwok, which plays the kubelets of its Nodes."""
 
     agents = ("karpenter", "kwok")
+    has_machines = False
 
     def __init__(self, folder: Path, kubectl: Kubectl) -> None:
         self._sources, version = parts.module("karpenter")
@@ -128,6 +130,7 @@ class Nodewright:
 
     name = "Nodewright"
     agents = ("nodewright", USER_AGENT)
+    has_machines = True
 
     def __init__(self, folder: Path, kubectl: Kubectl, offered: Sequence[Instance]) -> None:
         self._kubectl = kubectl

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from controllers.kernel.conditions import is_true
-from controllers.kernel.refs import NODE, POD, Kind
+from controllers.kernel.refs import MACHINE, MACHINE_DEPLOYMENT, NODE, POD, Kind
 from hack.program import Kubectl
 from hack.race.results import Result
 from hack.race.rivals import Rival
+from hack.race.stages import Stages
 from hack.race.workloads import Workload, budget
 from hack.realplane import RealPlane, cpu_seconds
 from nodewright.runtime.kube.client import KubeClient
@@ -59,6 +60,7 @@ class Watched:
         self.least_running = 0
         self.nodes: dict[str, str] = {}
         self.last_change = time.monotonic()
+        self.stages = Stages()
         self._changed = asyncio.Event()
 
     def __str__(self) -> str:
@@ -67,7 +69,10 @@ class Watched:
 
     async def follow(self) -> None:
         """Until cancelled."""
-        await asyncio.gather(self._follow(POD, self._pod), self._follow(NODE, self._node))
+        followed = {POD: self._pod, NODE: self._node}
+        if self._rival.has_machines:
+            followed |= {MACHINE: self._machine, MACHINE_DEPLOYMENT: self._group}
+        await asyncio.gather(*(self._follow(kind, seen) for kind, seen in followed.items()))
 
     async def until(self, done: Callable[[], bool]) -> None:
         """Raises TimeoutError, and OSError if the rival has ended."""
@@ -106,6 +111,7 @@ class Watched:
             self.bound.discard(uid)
             self._runs(uid, False)
             return
+        self.stages.pod(event["object"])
         self.pods.add(uid)
         self._runs(uid, is_true(event["object"].get("status", {}).get("conditions"), "Ready"))
         if event["object"]["spec"].get("nodeName"):
@@ -121,9 +127,16 @@ class Watched:
         if event["type"] == "DELETED":
             self.nodes.pop(name, None)
         else:
+            self.stages.node(event["object"])
             self.nodes[name] = (meta.get("labels") or {}).get("node.kubernetes.io/instance-type", "")
         if len(self.nodes) != before:
             self.last_change = time.monotonic()
+
+    def _machine(self, event: dict[str, Any]) -> None:
+        self.stages.machine(event["object"])
+
+    def _group(self, event: dict[str, Any]) -> None:
+        self.stages.group(event["object"])
 
 
 class Scene:
@@ -179,7 +192,7 @@ class Scene:
 
     async def measured(self, watched: Watched, work: Callable[[], Awaitable[float]]) -> Result:
         """``work`` returns when it ended (monotonic). What takes too long is a result with a problem."""
-        cpu, writes = _cpu(self._rival), self._writes()
+        cpu, writes, plane = _cpu(self._rival), self._writes(), self._plane.cpu_by_part()
         watched.least_running = len(watched.running)
         started, problem = time.monotonic(), ""
         try:
@@ -196,6 +209,8 @@ class Scene:
             nodes=len(watched.nodes),
             cost=sum(self._prices.get(type_, 0.0) for type_ in watched.nodes.values()),
             least_running=watched.least_running,
+            stages=watched.stages.since(started),
+            plane_cpu={name: spent - plane[name] for name, spent in self._plane.cpu_by_part().items()},
             problem=problem,
         )
 

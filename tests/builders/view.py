@@ -52,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
         refs.REPLICA_SET,
         refs.STATEFUL_SET,
         refs.RESOURCE_QUOTA,
+        refs.LIMIT_RANGE,
     )
 }
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 from rich.console import Console
 
 from hack.program import Kubectl
+from hack.race import stages
 from hack.race.results import Result, keep, table
 from hack.race.rivals import Rival
 from hack.race.scene import Scene, Watched
@@ -25,6 +26,7 @@ class _Rival:
 
     name = "Somebody"
     agents = ("somebody", "kwok")
+    has_machines = False
     pids: Sequence[int] = (os.getpid(),)
 
     def start(self) -> None: ...
@@ -35,6 +37,11 @@ class _Rival:
 class _Plane:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.spent = 1.0
+
+    def cpu_by_part(self) -> dict[str, float]:
+        self.spent += 2
+        return {"etcd": self.spent}
 
 
 def scene_in(folder: Path, agents: Sequence[str] = ()) -> tuple[Scene, Watched]:
@@ -66,6 +73,29 @@ def test_writes_of_a_program_and_of_what_plays_its_nodes_are_counted(tmp_path: P
         return 0.0
 
     assert asyncio.run(scene.measured(watched, work)).writes == 2
+
+
+def test_it_is_seen_when_pods_and_nodes_came_and_what_kubernetes_used_meanwhile(tmp_path: Path) -> None:
+    scene, watched = scene_in(tmp_path)
+
+    async def work() -> float:
+        called = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        for status in ({}, {"conditions": [called]}):
+            watched.stages.pod({"metadata": {"uid": "p"}, "spec": {}, "status": status})
+        for size in (2, 1, 3):
+            watched.stages.group({"metadata": {"uid": "g"}, "spec": {"replicas": size}})
+        watched.stages.node(
+            {"metadata": {"uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        )
+        return 0.0
+
+    result = asyncio.run(scene.measured(watched, work))
+    counts = {name: count for name, (_, _, _, count) in result.stages.items()}
+    assert counts == {"pods made": 1, "pods called Unschedulable": 1, "Nodes asked for": 3, "Nodes made": 1}
+    assert result.plane_cpu == {"etcd": 2.0}
+    file = StringIO()
+    Console(file=file, width=140).print(stages.table("Somebody", result.stages, result.plane_cpu))
+    assert "CPU seconds: etcd 2.0" in file.getvalue()
 
 
 def test_each_result_is_kept_beside_those_before_it(tmp_path: Path) -> None:

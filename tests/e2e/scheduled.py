@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hack.binaries import TOOLS
 from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SCHEDULER, SERVERS, RealPlane
 from nodewright.crds import load_crds
@@ -16,11 +17,20 @@ from tests.realplane import LIKE_EMBEDDED, require
 
 @contextmanager
 def scheduled(
-    folder: Path, kubectl_binary: Path, *, components: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+    folder: Path,
+    kubectl_binary: Path,
+    *,
+    components: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+    tools: Path = TOOLS,
 ) -> Iterator[tuple[RealPlane, Kubectl]]:
-    """``components``: folders of deploy/components with an ``rbac.yaml``. ``flags``: more of kube-apiserver."""
-    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER))
-    with RealPlane(folder / "plane", (*LIKE_EMBEDDED, *flags), controller_manager=True, scheduler=True) as plane:
+    """``components``: folders of deploy/components with an ``rbac.yaml``. ``flags``: more of kube-apiserver. ``tools``:
+    the module that pins the version of Kubernetes.
+    """
+    require((*SERVERS, CONTROLLER_MANAGER, SCHEDULER), tools)
+    there = RealPlane(folder / "plane", (*LIKE_EMBEDDED, *flags), controller_manager=True, scheduler=True)
+    there.tools = tools
+    with there as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
         kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")

@@ -1,10 +1,13 @@
 """Gangs of Kubernetes' own API on the real plane: its kube-scheduler binds what the autoscaler planned, whole or not at
 all. The autoscaler has the rights of deploy/autoscaler and deploy/components/gangs alone.
+
+`make e2e-gangs-1.37` runs the same on Kubernetes 1.37, where the API is beta and has one feature gate.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import pytest
 import yaml
 
 from controllers.autoscaler.gangs import APIS
+from hack.binaries import NEXT, TOOLS
 from hack.program import Kubectl, Run
 from tests.deploy.rights import granted, right
 from tests.docs.pages import ROOT
@@ -24,8 +28,9 @@ from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, *REAL]
 
-API = "scheduling.k8s.io/v1alpha2"
-GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+ON_NEXT = os.environ.get("NODEWRIGHT_KUBERNETES") == "next"
+API = "scheduling.k8s.io/v1beta1" if ON_NEXT else "scheduling.k8s.io/v1alpha2"
+GATES = f"--feature-gates=GenericWorkload=true{'' if ON_NEXT else ',GangScheduling=true'}"
 SERVED = f"--runtime-config={API}=true"
 SECONDS = 60.0
 
@@ -33,7 +38,8 @@ SECONDS = 60.0
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Iterator[Kubectl]:
     folder = tmp_path_factory.mktemp("gangs")
-    with scheduled(folder, kubectl_binary, components=("gangs",), flags=(SERVED, GATES)) as (plane, found):
+    tools, flags = NEXT if ON_NEXT else TOOLS, (SERVED, GATES)
+    with scheduled(folder, kubectl_binary, components=("gangs",), flags=flags, tools=tools) as (plane, found):
         more = (f"--gangs={API}", "--initial-node-group-backoff-duration=1h", "--max-node-group-backoff-duration=1h")
         with Run(folder, found), with_rights_of_its_own(folder / "autoscaler", plane, found, *more):
             yield found

@@ -197,6 +197,37 @@ def test_a_resource_quota_with_scopes_bounds_the_pods_that_they_mean(
     assert found.count == (1 if bounds else 5)
 
 
+def limit_range(name: str, kind: str = "Container", **item: Any) -> dict[str, Any]:
+    meta = {"namespace": "default", "name": name}
+    return {"metadata": meta, "spec": {"limits": [{"type": kind, **item}]}}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "count", "limited"),
+    [
+        ([limit_range("a", default={"cpu": "2"})], 3, "ResourceQuota team leaves limits.cpu for 3 chunks"),
+        ([limit_range("a", default={"cpu": "2"}), limit_range("b", default={"cpu": "6"})], 3, "limits.cpu for 3"),
+        ([limit_range("a", defaultRequest={"example.com/fpga": "2"})], 2, "leaves example.com/fpga for 2 chunks"),
+        ([limit_range("a", kind="Pod", default={"cpu": "2"})], 5, ""),
+        ([], 5, ""),
+    ],
+    ids=["a limit", "the first of two", "a request", "of pods", "none"],
+)
+def test_what_limit_ranges_give_to_chunks_counts(ranges: list[dict[str, Any]], count: int, limited: str) -> None:
+    quotas = [resource_quota({"limits.cpu": "6", "requests.example.com/fpga": "4"}, {})]
+    (found,) = read(buffer(replicas=5), resource_quotas=quotas, limit_ranges=ranges)
+    assert (found.count, limited in found.limited) == (count, True)
+
+
+def test_a_limit_of_its_own_is_what_a_chunk_requests() -> None:
+    container = {"name": "main", "resources": {"limits": {"cpu": "1"}}}
+    of_pods = {**template(), "template": {"spec": {"containers": [container]}}}
+    given = [limit_range("a", default={"cpu": "4"}, defaultRequest={"cpu": "3"})]
+    (found,) = read(buffer(replicas=5), pod_templates=[of_pods], limit_ranges=given)
+    assert found.chunk is not None
+    assert dict(found.chunk.kind.demand.requests)["cpu"] == 1000
+
+
 def test_limits_of_a_resource_quota_bound_the_limits_of_chunks() -> None:
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}}
     of_pods = {**template(), "template": {"spec": {"containers": [container]}}}

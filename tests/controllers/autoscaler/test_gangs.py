@@ -24,6 +24,7 @@ from tests.controllers.autoscaler.fleet import GANGS, START, UNSCHEDULABLE, ZONE
 from tests.examples import usually
 
 A, B = "MachineDeployment/ns/a", "MachineDeployment/ns/b"
+BETA = "scheduling.k8s.io/v1beta1"
 SHORT = {"type": "Ready", "status": "False", "reason": "StockOut", "message": "none left"}
 
 
@@ -235,6 +236,29 @@ def test_each_api_says_how_many_pods_belong_together(api: str) -> None:
     pending = [Reader().pod(pod) for pod in kept]
     (gang,) = read_gangs({api: [group]}, kept, pending=pending, nodes=())
     assert (gang.need, len(gang.pods), gang.missing, gang.uid) == (2, 2, 0, "u")
+
+
+def of_1_37(fleet: Fleet) -> Fleet:
+    """The same PodGroups, as an API server of Kubernetes 1.37 serves them."""
+    fleet.options = AutoscalerOptions(GrowthOptions(gangs=(BETA,)), ShrinkOptions())
+    fleet.pod_groups[BETA] = fleet.pod_groups.pop(GANGS)
+    return fleet
+
+
+def test_the_priority_of_a_pod_group_counts_instead_of_its_pods() -> None:
+    fleet = fleet_of(a=3)
+    fleet.gang("first", 3, "4", priority=10)
+    fleet.gang("second", 3, "4")["spec"]["priority"] = 20
+    decision = of_1_37(fleet).decide()
+    assert {pod.name[:6] for helped in decision.scale_up.helped for pod in helped.pods} == {"second"}
+
+
+def test_a_part_of_a_composite_group_gets_nothing_and_says_why() -> None:
+    fleet = fleet_of(a=3)
+    fleet.gang("train", 3, "4")["spec"]["parentCompositePodGroupName"] = "whole"
+    of_1_37(fleet)
+    assert not fleet.decide().scale_up.added
+    assert why(fleet) == "scheduling.k8s.io default/train is a part of CompositePodGroup whole: not served"
 
 
 @pytest.mark.parametrize("spec", [None, [], {"schedulingPolicy": 1}, {"schedulingPolicy": {"basic": {}}},

@@ -78,7 +78,42 @@ def test_pods_that_nobody_has_looked_at_count_beside_one_that_is_unschedulable()
     fresh = pod()
     fresh["metadata"]["creationTimestamp"], fresh["status"] = format_time(after(5)[0]), {}
     assert arrivals_of([fresh]) == ()
-    assert arrivals_of([pod(), fresh]) == tuple(after(3, 5))
+    assert arrivals_of([pod(), fresh]) == tuple(after(0, 5))
+
+
+def test_an_old_pod_comes_when_it_is_called_unschedulable() -> None:
+    """kube-scheduler was not free to look at it: it waited for something else."""
+    old = pod(metadata={"creationTimestamp": format_time(after(-60)[0])})
+    assert arrivals_of([old]) == tuple(after(3))
+
+
+@pytest.mark.parametrize(
+    ("age", "scheduler", "conditions", "nodes"),
+    [
+        (59, "default-scheduler", [], 2),
+        (60, "default-scheduler", [], 1),
+        (0, "another", [], 1),
+        (0, "default-scheduler", [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}], 1),
+    ],
+    ids=["young", "old", "of another scheduler", "gated"],
+)
+def test_it_is_decided_on_pods_that_are_looked_at_next(
+    age: int, scheduler: str, conditions: list[dict[str, str]], nodes: int
+) -> None:
+    fleet = Fleet()
+    fleet.group("web")
+    fleet.pod("called", "4", schedulerName="default-scheduler")
+    fleet.pod("next", "4", schedulerName=scheduler)["status"]["conditions"] = conditions
+    fleet.pods["next"]["metadata"]["creationTimestamp"] = format_time(fleet.now - timedelta(seconds=age))
+    assert fleet.decide().scale_up.added == {"MachineDeployment/ns/web": nodes}
+
+
+def test_it_is_not_decided_on_pods_that_nobody_called_unschedulable() -> None:
+    fleet = Fleet()
+    fleet.group("web")
+    fleet.pod("next", "4")["status"]["conditions"] = []
+    fleet.pods["next"]["metadata"]["creationTimestamp"] = format_time(fleet.now)
+    assert not fleet.decide().scale_up.added
 
 
 @pytest.mark.parametrize(
