@@ -144,8 +144,8 @@ class HostRequest:
     """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema.
 
     ``bootstrap``: what a host that is made or rebuilt gets in order to join; None: nothing from here.
-    ``preparation``: a script without a secret for a host that can't join yet: ``create`` takes the host, begins with it,
-    and answers a host that is Unfinished; a later call brings ``bootstrap``. "" for none.
+    ``preparation``: a script without a secret for a host that can't join yet: ``create`` takes the host, begins with
+    it, and answers a host that is Unfinished; a later call brings ``bootstrap``. "" for none.
     Hashes of less than ``spec_hash``, to be compared with those of the request that a host was made for; "" compares
     with none. ``kept_hash``: without the kubelet's version. ``fixed_hash``: without all that ``upgrade`` can change on
     a host that runs. ``pods_hash``: without what it can change under running pods. ``upgrade``: in calls of ``update``

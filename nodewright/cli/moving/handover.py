@@ -9,6 +9,7 @@ from typing import Any
 from api import names
 from api.providerconfig import ProviderConfigError, read, read_class
 from controllers.kernel.endpoints import recorded_of
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
     CLUSTER,
@@ -73,6 +74,8 @@ class Hosts:
     def _hindrance_of_endpoint(self, cluster: Obj) -> str:
         """Why the endpoint that a provider has made for it can't be handed over, "" if it can, or there is none."""
         config = recorded_of(cluster)
+        if config is not None and not endpoint_of(cluster):
+            return "its endpoint is being made"
         try:
             found = self._provider(config, key_of(cluster).namespace) if config is not None else None
         except (ProviderError, ProviderConfigError, LookupError) as error:
