@@ -57,8 +57,8 @@ class Handover:
             await self._requests.change(NETWORK, "PUT", one_of("ports", port["id"]), {"port": body})
         for address in _marked(inventory.parts.floating_ips.values(), old):
             # Some versions of Neutron take an update that names no port for one that takes the port away.
-            body = {"description": ownership_tags.renamed(address, new), "port_id": address.get("port_id")}
-            await self._requests.change(NETWORK, "PUT", one_of("floatingips", address["id"]), {"floatingip": body})
+            held = {"description": ownership_tags.renamed(address, new), "port_id": address.get("port_id")}
+            await self._requests.change(NETWORK, "PUT", one_of("floatingips", address["id"]), {"floatingip": held})
 
     async def _note(self, identity: str, metadata: Mapping[str, str]) -> None:
         path = one_of("servers", identity, "metadata")

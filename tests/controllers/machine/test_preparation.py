@@ -15,6 +15,7 @@ from controllers.kernel.view import HostAbsent, HostRead, HostReads, Unreachable
 from controllers.machine.reconciler import RECONCILER, has_the_same_host, of_new_control_plane
 from providers.base.contract import Host, HostState
 from tests.builders import Builder, FakeView, cluster, machine
+from tests.builders.machines import MachineBuilder
 from tests.controllers.machine.joining import ABSENT, condition, did
 
 SILENT = Unreachable("prod-kubeconfig", "KubeconfigMissing", "its control plane is not there yet")
@@ -23,17 +24,17 @@ ARCHIVES = {"source": "Archives", "archives": {"kubernetes": {"mirror": "https:/
 SECRET_FILE = {"path": "/etc/a", "contentFrom": {"secret": {"name": "s", "key": "k"}}}
 
 
-def worker(name: str = "m-1") -> Builder:
+def worker(name: str = "m-1") -> MachineBuilder:
     return machine(name).created(60).kubelet("1.36.3").in_cluster("prod")
 
 
-def control_plane(provider_id: str = "ssh:///front/rack1/abc") -> Builder:
+def control_plane(provider_id: str = "ssh:///front/rack1/abc") -> MachineBuilder:
     body = worker("cp-1")
     body.spec["versions"]["controlPlane"] = "1.36.3"
     return body.provider_id(provider_id) if provider_id else body
 
 
-def made() -> Builder:
+def made() -> MachineBuilder:
     body = control_plane()
     body.status["nodeRef"] = {"name": "cp-1"}
     return body
