@@ -17,7 +17,7 @@ from controllers.bootstrap.control_plane import ControlPlane
 from controllers.bootstrap.credentials import secret_key, token_ids
 from controllers.bootstrap.founding import Founded
 from controllers.bootstrap.join import Join
-from controllers.bootstrap.plan import join_steps
+from controllers.bootstrap.plan import join_steps, preparing_steps
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import PATH, Settings
 from controllers.bootstrap.steps import Steps
@@ -142,6 +142,17 @@ def upgrade_for(wanted: Wanted, target: JoinTarget | NoTarget) -> KubeletUpgrade
     contents = [] if join.control_plane is not None else _sources(wanted.settings)
     held = tuple(HostContent(each.secret, each.key, each.field) for each in contents)
     return KubeletUpgrade(shell.render(steps), no_other_version(join), held)
+
+
+def preparation_for(wanted: Wanted, server: str) -> str:
+    """A script for a host that can't join yet; "" where none can be made or its provider takes none.
+
+    ``server``: URL of the API that it is to join. Files whose content is in Secrets come with the bootstrap data alone,
+    and later steps may need them.
+    """
+    may = wanted.support.prepares and wanted.request.versions.kubelet and not _sources(wanted.settings)
+    steps = preparing_steps(_join(wanted, JoinTarget(server, "", ""))) if may else None
+    return shell.render(steps) if isinstance(steps, Steps) else ""
 
 
 @dataclass(frozen=True, slots=True)

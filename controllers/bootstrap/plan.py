@@ -41,6 +41,19 @@ def join_steps(join: Join, now: datetime | None = None) -> Steps | tuple[Refusal
     return Steps(steps, forget, environment(join.settings, server), reporting)
 
 
+def preparing_steps(join: Join) -> Steps | tuple[Refusal, ...]:
+    """Those of ``join_steps`` that come before the join and need neither its token nor its CA. A host on which they
+    were done passes over them when it joins.
+    """
+    wrong = (*refusals(join), *_runtime_refusals(join), *checks.problems(join))
+    known = tuple(each for each in wrong if each.field != "ca")
+    if known:
+        return known
+    server = urlsplit(join.server).hostname or ""
+    steps = (*host_steps(join.settings, server), *install_steps(join))
+    return Steps(steps, (), environment(join.settings, server))
+
+
 def _runtime_refusals(join: Join) -> tuple[Refusal, ...]:
     name = join.container_runtime.partition("/")[0]
     if name in ("", RUNTIME):

@@ -26,12 +26,14 @@ class Support:
     """What the provider of a config does with bootstrap data.
 
     ``formats``: those that it hands to its hosts, the best first. ``own``: why its hosts get none from here, "" if they
-    do. ``limit``: how much user data its cloud takes, None: no limit is known.
+    do. ``limit``: how much user data its cloud takes, None: no limit is known. ``prepares``: it can make a host ready
+    before there is anything to join.
     """
 
     formats: tuple[BootstrapFormat, ...] = ()
     own: str = ""
     limit: UserDataLimit | None = None
+    prepares: bool = False
 
 
 NO_SUPPORT = Support()

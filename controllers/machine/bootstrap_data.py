@@ -50,7 +50,7 @@ from controllers.kernel.refs import (
     status_of,
 )
 from controllers.kernel.view import HostReads, Unreachable, View
-from controllers.machine import control_plane_data
+from controllers.machine import control_plane_data, preparation
 from controllers.machine.control_plane_data import Scene
 from controllers.machine.decision import condition
 from providers.base.contract import BootstrapRef, Host, HostRequest, KubeletUpgrade
@@ -78,6 +78,7 @@ class Bootstrapping:
     ``wanted``: what it was ordered for; None while that is not known.
     ``founds``: the Cluster that its host may be the one to make: it runs a control plane and never had a Node.
     ``marked``: it was made once, so it may be there though nobody asks for it any more.
+    ``preparation``: with what a host begins that can't join yet; "": none is to be taken for that now.
     """
 
     need: BootstrapNeed
@@ -89,6 +90,7 @@ class Bootstrapping:
     join_timeout: timedelta = JOIN_TIMEOUT
     wanted: Wanted | None = None
     founds: Key | None = None
+    preparation: str = ""
 
     @property
     def may_exist(self) -> bool:
@@ -145,13 +147,15 @@ def observe(
         if isinstance(wanted, Refused):
             return _refusing(asked, wanted)
         return _ordered(asked, *wanted)
+    ordered = Wanted(need.machine, request, settings, reads.support, view.now, need.cluster)
     if isinstance(view.workload, Unreachable):
+        asked = replace(asked, preparation=preparation.script_for(machine, ordered, reads.host, view))
         text = f"no token can be made where its Node is to be: {view.workload.why}"
         return _refusing(asked, Refused(str(Reason.WORKLOAD_UNREACHABLE), text))
     target = reads.bootstrap.target
     if target is None or reads.problems:
         return asked
-    return _ordered(asked, Wanted(need.machine, request, settings, reads.support, view.now, need.cluster), target)
+    return _ordered(asked, ordered, target)
 
 
 def _ordered(asked: Bootstrapping, wanted: Wanted, target: JoinTarget | NoTarget) -> Bootstrapping:

@@ -110,7 +110,7 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     if call_is_due(attempt, observed) and waits is None:
         given = bootstrap_data.before_host(observed.bootstrapping, observed.now)
         if isinstance(given, bootstrap_data.NotYet):
-            return _without_data(observed, given)
+            return _without_data(observed, request, given)
         finalizers = with_finalizer(observed)
         if finalizers:
             patch = {"metadata": {"finalizers": finalizers}}
@@ -131,10 +131,12 @@ def _create(observed: Observed, request: HostRequest) -> Decision:
     )
 
 
-def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decision:
-    """No host without what it needs to join: it would cost money and never be a Node."""
+def _without_data(observed: Observed, request: HostRequest, not_yet: bootstrap_data.NotYet) -> Decision:
+    """No host without what it needs to join: it would cost money and never be a Node. One that costs nothing may be
+    prepared for it.
+    """
     refused = not_yet.refused
-    actions = [*not_yet.actions]
+    actions = [*not_yet.actions, *_preparing(observed, request)]
     finalizers = with_finalizer(observed)
     hold: list[Action] = []
     if actions and finalizers:
@@ -149,6 +151,12 @@ def _without_data(observed: Observed, not_yet: bootstrap_data.NotYet) -> Decisio
         up_to_date=_no_host_yet(observed),
         warning=Cause(refused.reason, refused.message) if refused else None,
     )
+
+
+def _preparing(observed: Observed, request: HostRequest) -> tuple[CreateHost, ...]:
+    script = observed.bootstrapping.preparation if observed.bootstrapping is not None else ""
+    early = replace(request, preparation=script)
+    return (CreateHost(observed.ref, early, f"prepare the host of Machine {observed.name}"),) if script else ()
 
 
 def _why_there_is_none(observed: Observed, waits: Queued | None) -> Condition:

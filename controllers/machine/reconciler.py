@@ -10,6 +10,7 @@ from controllers.drain.cordon import is_cordoned_for
 from controllers.kernel.etcd import NOBODY_READS, EtcdView
 from controllers.kernel.joining import NO_LIMITS, Limits
 from controllers.kernel.node_policy import DEFAULT, NodePolicy, owner_title, owner_uid
+from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
@@ -24,10 +25,12 @@ from controllers.kernel.refs import (
     Obj,
     is_deleting,
     key_of,
+    runs_control_plane,
     spec_of,
     uid_of,
 )
 from controllers.kernel.view import (
+    CLUSTER_NAME,
     MACHINE_CLASS_REF,
     NODE_NAME,
     PROVIDER_ID,
@@ -72,6 +75,19 @@ def of_class(machine_class: Obj, view: View) -> Iterable[Key]:
     return (key_of(machine) for machine in view.indexed(MACHINE, MACHINE_CLASS_REF, str(key_of(machine_class))))
 
 
+def of_new_control_plane(machine: Obj, view: View) -> Iterable[Key]:
+    """Machines of its cluster whose hosts may be prepared now that its own is there (``machine.preparation``)."""
+    if not runs_control_plane(machine) or not spec_of(machine).get("providerID") or status_of(machine).get("nodeRef"):
+        return
+    for member in view.indexed(MACHINE, CLUSTER_NAME, f"{key_of(machine).namespace}/{cluster_name_of(machine)}"):
+        if not spec_of(member).get("providerID"):
+            yield key_of(member)
+
+
+def has_the_same_host(old: Obj, new: Obj) -> bool:
+    return bool(spec_of(old).get("providerID") == spec_of(new).get("providerID"))
+
+
 def is_heartbeat(old: Obj, new: Obj) -> bool:
     """Whether a Node's change can't matter: metadata, spec, addresses, versions, conditions but for their times."""
     return _what_matters(old) == _what_matters(new)
@@ -104,6 +120,7 @@ class MachineReconciler:
         default=(
             Wake(MACHINE, itself),
             Wake(MACHINE, next_queued, stays_queued),
+            Wake(MACHINE, of_new_control_plane, has_the_same_host),
             Wake(NODE, of_node, is_heartbeat),
             Wake(MACHINE_CLASS, of_class),
             Wake(CLUSTER, members_of_cluster(MACHINE), same_pause),

@@ -9,7 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGES = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ip": "iproute2", "cloud-init": ""}
+PACKAGES = {
+    "mmdebstrap": "mmdebstrap",
+    "systemd-nspawn": "systemd-container",
+    "ip": "iproute2",
+    "podman": "podman",
+    "runc": "runc",
+    "cloud-init": "",
+}
 """Program → Debian package that brings it; "" for those that only run inside of the hosts."""
 INOTIFY_INSTANCES = 8192
 """For all hosts of this machine together; a host with a kubelet takes about 20."""

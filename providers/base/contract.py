@@ -144,6 +144,8 @@ class HostRequest:
     """The host as the Machine wants it. ``config`` is the provider's own kind, already checked by its JSON Schema.
 
     ``bootstrap``: what a host that is made or rebuilt gets in order to join; None: nothing from here.
+    ``preparation``: a script without a secret for a host that can't join yet: ``create`` takes the host, begins with
+    it, and answers a host that is Unfinished; a later call brings ``bootstrap``. "" for none.
     Hashes of less than ``spec_hash``, to be compared with those of the request that a host was made for; "" compares
     with none. ``kept_hash``: without the kubelet's version. ``fixed_hash``: without all that ``upgrade`` can change on
     a host that runs. ``pods_hash``: without what it can change under running pods. ``upgrade``: in calls of ``update``
@@ -161,6 +163,7 @@ class HostRequest:
     fixed_hash: str = ""
     pods_hash: str = ""
     upgrade: KubeletUpgrade = KubeletUpgrade()
+    preparation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +320,7 @@ class Registration:
     ``bootstrap_formats``: forms of bootstrap data that it hands to its hosts, the one it likes best first; (): none.
     ``brings_user_data(config)``: whether the config names user data of its own, so that its hosts get no other.
     ``bootstraps_itself``: its hosts join by what it does itself; it is given none.
+    ``prepares_hosts``: it takes requests with a ``preparation``.
     """
 
     name: str
@@ -330,6 +334,7 @@ class Registration:
     bootstrap_formats: tuple[BootstrapFormat, ...] = ()
     brings_user_data: Callable[[Mapping[str, Any]], bool] = lambda _config: False
     bootstraps_itself: bool = False
+    prepares_hosts: bool = False
     user_data_limit: UserDataLimit | None = None
     in_place_refusal: Callable[[Mapping[str, Any]], str | None] = lambda _config: None
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from providers.base.endpoints import Endpoint, EndpointMember, EndpointRequest, MakesEndpoints
+from providers.base.endpoints import Endpoint, EndpointMember, EndpointRequest, MakesEndpoints, RebindsEndpoints
 from providers.base.errors import ErrorClass, ProviderError
 
 LOOKS = 100
@@ -124,3 +124,23 @@ class EndpointContract:
 
     async def test_removal_of_what_is_not_there_is_no_error(self) -> None:
         await self.removed(self.request())
+
+    async def test_an_endpoint_is_handed_to_a_cluster_of_another_management_cluster(self) -> None:
+        """Of a provider that can't, Clusters with one can't be moved (``RebindsEndpoints``)."""
+        provider, member = self.provider(), await self.a_member()
+        if not isinstance(provider, RebindsEndpoints):
+            return
+        before = self.request(EndpointMember(member))
+        host = (await self.settled(before)).host
+        after = self.request(EndpointMember(member), host=host)
+        known = self.again(before, host, EndpointMember(member))
+        await provider.rebind_endpoint(known, after.cluster_uid)
+        await provider.rebind_endpoint(known, after.cluster_uid)
+        assert await self.left(before.cluster_uid) == 0
+        assert (await self.settled(after, self.provider())).host == host
+        assert await self.served_by(host) == {member}
+        with pytest.raises(ProviderError) as fenced:
+            await self.settled(known)
+        assert fenced.value.error_class is ErrorClass.NOT_FOUND, "a source that comes back may not take it again"
+        await self.removed(after)
+        await self.lose(member)

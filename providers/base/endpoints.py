@@ -63,3 +63,16 @@ class MakesEndpoints(Protocol):
 
     async def remove_endpoint(self, request: EndpointRequest) -> bool:
         """Remove what was made for the Cluster. False: something is left: ask again. Raises ``ProviderError``."""
+
+
+@runtime_checkable
+class RebindsEndpoints(Protocol):
+    """A provider whose endpoints can be handed to a Cluster of another management cluster (docs/adr/0027). Optional.
+
+    Without it a Cluster with an endpoint that the provider has made can't be moved.
+    """
+
+    async def rebind_endpoint(self, request: EndpointRequest, new_uid: str) -> None:
+        """What was made for the Cluster of ``request`` becomes that of ``new_uid``: its address stays, and so does what
+        it serves. Nothing is done to what is that of ``new_uid`` already. Raises ``ProviderError``.
+        """

@@ -137,19 +137,21 @@ class Registry:
         found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
         return None if found is None or self.problems(config) else found.registration.in_place_refusal(config)
 
-    def bootstrapping(self, config: Mapping[str, Any]) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None]:
+    def bootstrapping(
+        self, config: Mapping[str, Any]
+    ) -> tuple[tuple[BootstrapFormat, ...], str, UserDataLimit | None, bool]:
         """The forms of bootstrap data that its provider hands to hosts of ``config``, why it gets none from here
-        ("" if it does), and how much its cloud takes.
+        ("" if it does), how much its cloud takes, and whether it prepares hosts before they can join.
         """
         found = self.find(str(config.get("apiVersion", "")), str(config.get("kind", "")))
         if found is None:
-            return (), "", None
+            return (), "", None, False
         registration = found.registration
         if registration.bootstraps_itself:
-            return (), f"provider {registration.name} lets its hosts join by itself", None
+            return (), f"provider {registration.name} lets its hosts join by itself", None, False
         if registration.brings_user_data(config):
-            return (), "the provider's configuration brings user data of its own", None
-        return registration.bootstrap_formats, "", registration.user_data_limit
+            return (), "the provider's configuration brings user data of its own", None, False
+        return registration.bootstrap_formats, "", registration.user_data_limit, registration.prepares_hosts
 
     def _unknown_kind(self, api_version: str, kind: str) -> Problem:
         known = [f"{k.api_version} {k.kind}" for r in self.registrations() for k in r.config_kinds]

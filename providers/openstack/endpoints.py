@@ -72,6 +72,19 @@ class Endpoints:
             await self._gone(NETWORK, one_of("floatingips", address.get("id")))
         return not balancers and not addresses and not self._is_unsure(request.cluster_uid)
 
+    async def rebind(self, request: EndpointRequest, new_uid: str) -> None:
+        """See ``RebindsEndpoints.rebind_endpoint``."""
+        mark, new = (ownership_tags.cluster_tag_of(uid) for uid in (request.cluster_uid, new_uid))
+        wanted = parse(request.config).endpoint
+        for balancer in await self._balancers(mark) if wanted.load_balancer is not None else []:
+            path = one_of("lbaas/loadbalancers", balancer.get("id"))
+            await self._change(LOAD_BALANCER, "PUT", path, {"loadbalancer": {"description": new}})
+        for address in await self._addresses(mark):
+            # Some versions of Neutron take an update that names no port for one that takes the port away.
+            body = {"description": new, "port_id": address.get("port_id")}
+            path = one_of("floatingips", address.get("id"))
+            await self._change(NETWORK, "PUT", path, {"floatingip": body})
+
     async def _balanced(self, request: EndpointRequest, wanted: LoadBalancer) -> Endpoint:
         balancer = await self._balancer(request, wanted)
         state = str(balancer.get("provisioning_status"))

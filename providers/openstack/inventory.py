@@ -45,6 +45,16 @@ class Parts:
     def of(self, uid: str) -> tuple[Thing, ...]:
         return (*self.ports.get(uid, ()), *self.floating_ips.get(uid, ()))
 
+    def handed_over(self, servers: Mapping[str, tuple[Thing, ...]]) -> Parts:
+        """The same, with parts of the former UID of a server that is being handed over (``handover``) as its own."""
+        former = {
+            str(one["metadata"][ownership_tags.FORMER]): uid
+            for uid, several in servers.items()
+            for one in several
+            if (one.get("metadata") or {}).get(ownership_tags.FORMER)
+        }
+        return Parts(_joined(self.ports, former), _joined(self.floating_ips, former)) if former else self
+
     @property
     def uids(self) -> set[str]:
         return {*self.ports, *self.floating_ips}
@@ -81,14 +91,16 @@ class Counter:
 
     async def with_parts(self, inventory: Inventory) -> Inventory:
         """The same servers with parts that were asked for later: those of servers made meanwhile look alone."""
-        return replace(inventory, parts=await self._parts(), parts_came_later=True)
+        parts = (await self._parts()).handed_over(inventory.servers)
+        return replace(inventory, parts=parts, parts_came_later=True)
 
     async def _take(self, with_parts: bool) -> Inventory:
         began = self._now()
         if with_parts:
             # Parts first: a server that is made in between is seen with its ports or without them, never they alone.
             parts = await self._parts()
-            return Inventory(began, await self._servers(), parts)
+            servers = await self._servers()
+            return Inventory(began, servers, parts.handed_over(servers))
         return Inventory(began, await self._servers())
 
     async def _servers(self) -> dict[str, tuple[Thing, ...]]:
@@ -120,6 +132,15 @@ def _heard(task: asyncio.Task[Inventory]) -> None:
     """Everybody who waited may have gone: an error is nobody's then."""
     if not task.cancelled():
         task.exception()
+
+
+def _joined(parts: Mapping[str, tuple[Thing, ...]], former: Mapping[str, str]) -> dict[str, tuple[Thing, ...]]:
+    """Parts of a former UID are listed after those that have the new one."""
+    joined = {uid: found for uid, found in parts.items() if uid not in former}
+    for uid, now in former.items():
+        if uid in parts:
+            joined[now] = (*joined.get(now, ()), *parts[uid])
+    return joined
 
 
 def _by_uid(things: list[Thing], uid_of: Callable[[Thing], str]) -> dict[str, tuple[Thing, ...]]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from providers.base.contract import HostRequest
+from providers.base.contract import HostIdentity, HostRequest
 from providers.openstack.config import OpenStackMachineConfig
 
 TAG: Final = "nodewright"
@@ -29,8 +29,9 @@ KUBELET: Final = "nodewright-kubelet"
 BOOTSTRAP: Final = "nodewright-bootstrap"
 REBOOT: Final = "nodewright-reboot"
 REBOOTED: Final = "nodewright-rebooted"
+FORMER: Final = "nodewright-former-machine-uid"
 """Keys of a server's metadata."""
-LASTING: Final = frozenset({BOOTSTRAP, REBOOT, REBOOTED})
+LASTING: Final = frozenset({BOOTSTRAP, REBOOT, REBOOTED, FORMER})
 """Those that another spec does not change."""
 KEYS: Final = frozenset({UID, MACHINE, CLUSTER, MANAGEMENT_CLUSTER, SPEC_HASH, PARTS, KUBELET, *LASTING})
 """All of them; those of a config must differ."""
@@ -53,6 +54,12 @@ def uid_of_part(part: Mapping[str, Any]) -> str:
     """The Machine's UID in the description of a port or floating IP, "" if none."""
     mark = str(part.get("description") or "").partition(" ")[0]
     return mark.removeprefix(_MACHINE_TAG) if mark.startswith(_MACHINE_TAG) else ""
+
+
+def renamed(part: Mapping[str, Any], machine_uid: str) -> str:
+    """The description of a port or floating IP once it is another Machine's; the digest stays."""
+    _, space, digest = str(part.get("description") or "").partition(" ")
+    return f"{tag_of(machine_uid)}{space}{digest}"
 
 
 def description_of(request: HostRequest, config: OpenStackMachineConfig) -> str:
@@ -78,7 +85,18 @@ def pool_of(machine: str) -> str:
 
 
 def machine_of(request: HostRequest) -> str:
-    return f"{request.identity.namespace}/{request.identity.name}"[:255]
+    return _title_of(request.identity)
+
+
+def marks_of(identity: HostIdentity) -> dict[str, str]:
+    """Whose a server is, in its metadata."""
+    marks = {
+        UID: identity.machine_uid,
+        MACHINE: _title_of(identity),
+        CLUSTER: identity.cluster[:255],
+        MANAGEMENT_CLUSTER: identity.management_cluster,
+    }
+    return {key: value for key, value in marks.items() if value}
 
 
 def bootstrap_format(request: HostRequest, config: OpenStackMachineConfig) -> str:
@@ -98,12 +116,8 @@ def machine_of_server(server: Mapping[str, Any]) -> str:
 
 def metadata_of(request: HostRequest, config: OpenStackMachineConfig) -> dict[str, str]:
     """The metadata that a server has of ``config``, and what it says of itself once it is as ``request`` wants it."""
-    identity = request.identity
     ownership_tags = {
-        UID: identity.machine_uid,
-        MACHINE: machine_of(request),
-        CLUSTER: identity.cluster[:255],
-        MANAGEMENT_CLUSTER: identity.management_cluster,
+        **marks_of(request.identity),
         SPEC_HASH: request.spec_hash[:255],
         PARTS: parts_text(parts_of(request, config)),
         KUBELET: request.versions.kubelet[:255],
@@ -148,6 +162,10 @@ def changed_parts(server: Mapping[str, Any], wanted: Mapping[str, str]) -> set[s
 
 
 _PROPERTIES = {"allowed_address_pairs", "security_groups", "port_security"}
+
+
+def _title_of(identity: HostIdentity) -> str:
+    return f"{identity.namespace}/{identity.name}"[:255]
 
 
 def _part_of_port(port: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from providers.base.capabilities import LONGEST_CONSOLE, Quota
 from providers.base.contract import (
     ConfigKind,
     Host,
+    HostIdentity,
     HostRequest,
     Problem,
     Provider,
@@ -31,6 +32,7 @@ from providers.openstack.changes import Changes
 from providers.openstack.config import API_VERSION, KIND, Cloud, OpenStackMachineConfig, json_schema, parse
 from providers.openstack.creation import BOOTSTRAP_FORMATS, Creation, Tools
 from providers.openstack.endpoints import Endpoints
+from providers.openstack.handover import Handover
 from providers.openstack.inventory import Counter
 from providers.openstack.leftovers import Leftovers, is_server
 from providers.openstack.login import Login, login_in
@@ -62,6 +64,7 @@ class OpenStackProvider:
         self._changes = Changes(self._tools)
         self._reboots = Reboots(session)
         self._endpoints = Endpoints(session, self._tools.lookup, now)
+        self._handover = Handover(session, self._tools.counter)
         self._creating: dict[str, asyncio.Task[Host]] = {}
         self._region = cloud.region or ""
 
@@ -138,6 +141,10 @@ class OpenStackProvider:
     async def reboot(self, host: Host, attempt: str) -> None:
         await self._reboots.order(host, attempt)
 
+    async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
+        """Marks of the server and of what was made beside it (``providers.openstack.handover``)."""
+        await self._handover.rebind(host, old, new)
+
     async def console(self, host: Host) -> str:
         """As Nova has it: it keeps the end of what the serial console showed, if the hypervisor can tell."""
         body = {"os-getConsoleOutput": {"length": CONSOLE_LINES}}
@@ -153,6 +160,9 @@ class OpenStackProvider:
 
     async def remove_endpoint(self, request: EndpointRequest) -> bool:
         return await self._endpoints.remove(request)
+
+    async def rebind_endpoint(self, request: EndpointRequest, new_uid: str) -> None:
+        await self._endpoints.rebind(request, new_uid)
 
     async def _missing_secret(self, path: str, name: str) -> tuple[Problem, ...]:
         try:

@@ -112,7 +112,7 @@ problems=''
 lock
 if [ -e "$home/claim" ]; then # else the host lost its power after its claim went, and before the rest did
 [ "$(holder)" = "$id" ] || exit 0
-for unit in "$join_unit" "$change_unit"; do
+for unit in "$prepare_unit" "$join_unit" "$change_unit"; do
   systemctl disable --quiet "$unit" > /dev/null 2>&1
   timeout 60 systemctl stop "$unit" > "$home/output" 2>&1
   if runs "$unit"; then problems='the steps still run'; fi
@@ -121,6 +121,7 @@ done
 %s
 rm -rf "$bootstrap" "$units/$join_unit" "$home/join.sh" "$home/started" "$home/output" "$home/rules"
 rm -f "$units/$change_unit" "$home/change.sh" "$home/changing" "$home/changed"
+rm -f "$units/$prepare_unit" "$home/prepare.sh"
 if [ -n "$problems" ]; then
   printf '%%s\\n' "$problems" > "$home/quarantine.new" && mv -f "$home/quarantine.new" "$home/quarantine" || exit 1
 fi

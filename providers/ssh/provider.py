@@ -87,6 +87,9 @@ class SSHProvider:
             if found is None:
                 found = await self._claim(pool, request)
         assert found.claim is not None
+        if request.preparation and script is None and not found.started:
+            script_of_it = request.preparation.encode()
+            await self._run(pool, found.host, remote.prepare(found.claim.id, script_of_it), step="prepare")
         if script is not None and not found.started:
             answer = await self._run(pool, found.host, remote.start(found.claim.id, script), step="start")
             if "started" not in answer:
@@ -373,7 +376,7 @@ def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
         fixed_hash=request.fixed_hash,
         pods_hash=request.pods_hash,
         kubelet=request.versions.kubelet,
-        steps="join" if request.bootstrap is not None else "",
+        steps="join" if request.bootstrap is not None or request.preparation else "",
     )
     if len(claim.text()) > LONGEST - _HEADROOM:
         text = f"releaseCommand: is too long: the claim on the host may have {LONGEST} characters in all"

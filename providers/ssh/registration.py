@@ -31,6 +31,7 @@ registration = Registration(
     open=_open,
     open_with_objects=_open_with_objects,
     bootstrap_formats=("script",),
+    prepares_hosts=True,
     list_pause=2.0,
     in_place_refusal=lambda _config: "",
 )

@@ -7,6 +7,7 @@ the host, what goes through ``echo`` of the shell cannot. Answers are lines of a
 |---|---|
 | ``claim`` | first line the claim's id, second line the claim. Made by link(2), which fails where there is one |
 | ``before`` | what of Kubernetes was on the host when it was claimed, and stays when it is cleaned |
+| ``prepare.sh`` | the steps that were begun before the host can join |
 | ``started`` | the id of the claim whose steps were started |
 | ``releasing`` | the host is being cleaned |
 | ``changing`` | the hash of the request that the host is brought to |
@@ -29,6 +30,7 @@ HOME = "/var/lib/nodewright/ssh"
 BOOTSTRAP = "/var/lib/nodewright/bootstrap"
 JOIN_UNIT, CLEAN_UNIT = "nodewright-bootstrap.service", "nodewright-release.service"
 CHANGE_UNIT = "nodewright-change.service"
+PREPARE_UNIT = "nodewright-prepare.service"
 UNITS = "/etc/systemd/system"
 
 _PRELUDE = f"""\
@@ -36,7 +38,7 @@ set -u
 umask 077
 PATH=${{PATH:+$PATH:}}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-home={HOME} bootstrap={BOOTSTRAP} units={UNITS} change_unit={CHANGE_UNIT}
+home={HOME} bootstrap={BOOTSTRAP} units={UNITS} change_unit={CHANGE_UNIT} prepare_unit={PREPARE_UNIT}
 
 tell() {{ # tell WORD, with what to tell on standard input
   printf '%s %s\\n' "$1" "$(base64 | tr -d '\\n')"
@@ -106,13 +108,24 @@ lock
 if [ -e "$home/quarantine" ]; then head -c 1000 "$home/quarantine" | tell quarantine; exit 0; fi
 if [ ! -e "$home/claim" ]; then
   rm -rf "$home"/claim.* "$home"/*.new "$bootstrap" "$home/started" "$home/releasing" "$home/changing" "$home/changed"
-  rm -f "$home/commanded" "$home/rebooting" "$home/kubelet" "$home/starts"
+  rm -f "$home/commanded" "$home/rebooting" "$home/kubelet" "$home/starts" "$home/prepare.sh"
   before > "$home/before" || stop
 fi
 { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
 ln "$home/claim.$id" "$home/claim" 2>/dev/null
 rm -f "$home/claim.$id"
 sed -n 2p "$home/claim" | tell claim
+"""
+
+_PREPARE = """\
+# prepare
+lock
+[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] && [ ! -e "$home/started" ] || { echo gone | tell gone; exit 0; }
+if [ ! -e "$home/prepare.sh" ]; then
+  echo "$unit" | put 644 "$units/$prepare_unit" && echo "$script" | put 600 "$home/prepare.sh" || stop
+  systemctl daemon-reload && systemctl start --no-block "$prepare_unit" || stop
+fi
+echo yes | tell preparing
 """
 
 _START = """\
@@ -216,11 +229,23 @@ run_unit "$clean_unit" || stop
 echo yes | tell releasing
 """
 
+_PREPARE_SERVICE = f"""\
+[Unit]
+Description=Make this host ready to join its cluster
+Wants=network-online.target
+After=network-online.target containerd.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh {HOME}/prepare.sh
+StandardOutput=journal
+"""
+
 _JOIN_SERVICE = f"""\
 [Unit]
 Description=Join this host to its cluster
 Wants=network-online.target
-After=network-online.target containerd.service
+After=network-online.target containerd.service {PREPARE_UNIT}
 ConditionPathExists={HOME}/join.sh
 
 [Service]
@@ -301,6 +326,11 @@ def free() -> str:
 def claim(claim_id: str, text: str) -> str:
     """Answers the claim that is on the host now, ours or another's, or quarantine."""
     return _PRELUDE + cleaning.BEFORE + _values(id=claim_id) + _data(claim=text.encode()) + _CLAIM
+
+
+def prepare(claim_id: str, script: bytes) -> str:
+    """Steps that run once, as a unit; those of ``start`` begin when they have ended. Answers preparing, or gone."""
+    return _PRELUDE + _values(id=claim_id) + _data(script=script, unit=_PREPARE_SERVICE.encode()) + _PREPARE
 
 
 def start(claim_id: str, script: bytes) -> str:

@@ -21,9 +21,13 @@ EXPECTED: list[tuple[str, set[str]]] = [
     ("the same claim again", {"claim"}),
     ("the claim of another one", {"claim"}),
     ("a change before it has joined", {"joining"}),
+    ("steps before it can join", {"preparing"}),
+    ("those steps again", {"preparing"}),
+    ("such steps of another one", {"gone"}),
     ("its steps", {"started"}),
     ("its steps again", {"started"}),
     ("steps of another one", {"gone"}),
+    ("steps before it can join, too late", {"gone"}),
     ("a look at a host that has joined", _FREE | {"claim", "started", "kubelet", "version"}),
     ("freeing a host that is claimed", {"claimed"}),
     ("a release by another one", {"gone"}),
@@ -52,7 +56,10 @@ async def talk(ask: Ask, *, joins: Do, cleans: Do) -> list[tuple[str, set[str]]]
         assert Claim.read(answer["claim"]) == MINE
     await say(remote.change(MINE.id, MINE.text(), "h2", STEPS))
     for claim_id in (MINE.id, MINE.id, OTHER.id):
+        await say(remote.prepare(claim_id, STEPS))
+    for claim_id in (MINE.id, MINE.id, OTHER.id):
         await say(remote.start(claim_id, STEPS))
+    await say(remote.prepare(MINE.id, STEPS))
     await joins()
     await say(remote.look())
     await say(remote.free())

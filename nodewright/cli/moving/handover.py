@@ -8,8 +8,11 @@ from typing import Any
 
 from api import names
 from api.providerconfig import ProviderConfigError, read, read_class
+from controllers.kernel.endpoints import recorded_of
+from controllers.kernel.node_policy import endpoint_of
 from controllers.kernel.ownership import cluster_name_of
 from controllers.kernel.refs import (
+    CLUSTER,
     MACHINE,
     MACHINE_CLASS,
     NODE,
@@ -35,6 +38,7 @@ from nodewright.runtime.kube.errors import ConfigurationError
 from nodewright.runtime.workloads.secret import connection_in
 from providers.base.capabilities import RebindsHosts
 from providers.base.contract import Host, HostIdentity, Provider
+from providers.base.endpoints import EndpointRequest, RebindsEndpoints
 from providers.base.errors import ProviderError
 from providers.base.registry import Registry, ScopeKey
 
@@ -64,7 +68,21 @@ class Hosts:
         listed: dict[ScopeKey, set[str]] = {}
         machines = [item for item in every if item.kind == MACHINE]
         reasons = [(item, await self._hindrance(item.obj, every, listed)) for item in machines]
+        reasons += [(item, self._hindrance_of_endpoint(item.obj)) for item in every if item.kind == CLUSTER]
         return [f"{item.title}: {reason}" for item, reason in reasons if reason]
+
+    def _hindrance_of_endpoint(self, cluster: Obj) -> str:
+        """Why the endpoint that a provider has made for it can't be handed over, "" if it can, or there is none."""
+        config = recorded_of(cluster)
+        if config is not None and not endpoint_of(cluster):
+            return "its endpoint is being made"
+        try:
+            found = self._provider(config, key_of(cluster).namespace) if config is not None else None
+        except (ProviderError, ProviderConfigError, LookupError) as error:
+            return str(error)
+        if found is None or isinstance(found[0], RebindsEndpoints):
+            return ""
+        return f"provider {found[1].provider} can't hand its endpoint over"
 
     async def _hindrance(self, machine: Obj, every: list[Item], listed: dict[ScopeKey, set[str]]) -> str:
         """Why its host can't be handed over, "" if it can. ``listed``: UIDs of the Machines of the hosts of a scope."""
@@ -94,6 +112,19 @@ class Hosts:
             except ProviderError as error:
                 raise CliError(f"provider {scope.provider}: {error.message}", GO_ON) from error
         return count
+
+    async def hand_over_endpoint(self, cluster: Obj, old_uid: str) -> None:
+        """``cluster``: as it is at the target. Raises CliError where its provider refuses or does not answer."""
+        config, key = recorded_of(cluster), key_of(cluster)
+        if config is None:
+            return
+        provider, scope = self._provider(config, key.namespace)
+        assert isinstance(provider, RebindsEndpoints)
+        request = EndpointRequest(old_uid, key.namespace, key.name, config)
+        try:
+            await provider.rebind_endpoint(request, uid_of(cluster))
+        except ProviderError as error:
+            raise CliError(f"provider {scope.provider}: {error.message}", GO_ON) from error
 
     async def close(self) -> None:
         for provider in self._opened.values():

@@ -259,6 +259,9 @@ class Move:
         items = await self._items_at_target(journal)
         given = transfers(items, journal.uids, (journal.source, journal.target))
         hosts = await self._hosts.hand_over(given)
+        former = {new: old for old, new in journal.uids.items()}
+        for cluster in (item.obj for item in items if item.kind == CLUSTER):
+            await self._hosts.hand_over_endpoint(cluster, former[uid_of(cluster)])
         self._say(f"{hosts} hosts are handed over")
         machines = [item.obj for item in items if item.kind == MACHINE]
         await rename_owners(self._target, self._cluster, machines, journal.uids)

@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from api import names
 from api.conditions import Reason
 from controllers.kernel.actions import Event
 from controllers.kernel.endpoints import has_own_api
 from controllers.kernel.node_policy import kubeconfig_secret_of, recorded_secret
-from controllers.kernel.refs import CLUSTER, NODE, OPTIONAL_KINDS, SECRET, Key, Kind, Obj, uid_of
+from controllers.kernel.refs import CLUSTER, NODE, OPTIONAL_KINDS, SECRET, Key, Kind, Obj, annotations_of, uid_of
 from controllers.kernel.view import MANAGEMENT_CLUSTER, ManagementCluster, Reached, Unreachable, Workload
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.cache.part import Part
@@ -179,9 +180,17 @@ class ClusterAccess:
         except ConfigurationError as error:
             self._unreachable(Reason.INVALID_KUBECONFIG, str(error))
             return await _for_ever()
+        began = self._time()
         while True:
             await self._live(connection)
-            await asyncio.sleep(self._options.retry)
+            await asyncio.sleep(self._retry_pause(self._time() - began))
+
+    def _retry_pause(self, tried_for: float) -> float:
+        """All that is to join a new cluster waits for its first answer, and a refused connection costs little."""
+        cluster = self._cluster()
+        made = cluster is None or names.CONTROL_PLANE_INITIALIZED in annotations_of(cluster)
+        is_new = self._last_contact is None and not made and has_own_api(cluster)
+        return self._options.retry_after(tried_for, is_new=is_new)
 
     def _look_without_secret(self, body: Obj | None, *, seen_before: bool) -> None:
         if recorded_secret(body) or seen_before:

@@ -30,16 +30,18 @@ class WorkloadOptions:
     """``probe_every``: how often a cluster is asked whether it is there, ``probe_timeout``: how long it may think.
 
     ``unreachable_after``: without an answer for so long it counts as unreached. ``retry``: pause between attempts to
-    connect again. ``sweep``: how often clusters that nobody names any more are let go. ``secret_pause``: between two
-    reads of a Cluster's kubeconfig Secret while it stays as it is. ``servers``: which API servers a Secret may name.
-    ``memory``: bytes that all objects of one cluster may take. ``missing_pause``: between two looks whether a kind is
-    served that a cluster need not have.
+    connect again; ``retry_new``: to a cluster that its first Machine is making, for ``new_for`` at most. ``sweep``: how
+    often clusters that nobody names any more are let go. ``secret_pause``: between two reads of a Cluster's kubeconfig
+    Secret while it stays as it is. ``servers``: which API servers a Secret may name. ``memory``: bytes that all objects
+    of one cluster may take. ``missing_pause``: between two looks whether a kind is served that a cluster need not have.
     """
 
     probe_every: float = 10.0
     probe_timeout: float = 5.0
     unreachable_after: float = 30.0
     retry: float = 5.0
+    retry_new: float = 1.0
+    new_for: float = 900.0
     sweep: float = 60.0
     secret_pause: float = 15.0
     memory: int = 512 << 20
@@ -47,3 +49,7 @@ class WorkloadOptions:
     servers: ServerPolicy = field(default_factory=ServerPolicy)
     client: ClientLimits = field(default_factory=_limits)
     reflector: ReflectorOptions = field(default_factory=_reflector)
+
+    def retry_after(self, tried_for: float, *, is_new: bool) -> float:
+        """``is_new``: the cluster is being made, and was never reached."""
+        return min(self.retry, self.retry_new) if is_new and tried_for < self.new_for else self.retry

@@ -61,6 +61,7 @@ def _by_one_command(scene: Scene, number: int) -> float:
     made = nodewright(*create, f"--addons={addon}", "--timeout", str(SECONDS), timeout=SECONDS + 60)
     took = time.monotonic() - began
     assert made.returncode == 0, made.stdout + made.stderr
+    print(made.stdout)
     _check(scene, out)
     gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)
     assert gone.returncode == 0, gone.stdout + gone.stderr

@@ -41,6 +41,9 @@ class FakeOctavia:
                 if balancer["pools"] and request.query.get("cascade") != "true":
                     raise Refused(400, "Cannot delete Load Balancer - it has children", "faultstring")
                 return 204, None
+            case ("PUT", ["loadbalancers", identity]):
+                self._changing(self._found(identity)).update(body["loadbalancer"])
+                return 200, {"loadbalancer": self._found(identity)}
             case ("GET", ["pools", pool, "members"]):
                 return 200, page("members", self._pool(pool), request)
             case ("PUT", ["pools", pool, "members"]):

@@ -62,9 +62,7 @@ class FakeNeutron:
             case ("POST", ["floatingips"]):
                 return 201, {"floatingip": self.make_floating_ip(body["floatingip"])}
             case ("PUT", ["floatingips", identity]):
-                self._found(self.ports, body["floatingip"]["port_id"], "Port")
-                self._found(self.floating_ips, identity, "Floating IP").update(body["floatingip"])
-                return 200, {"floatingip": self.floating_ips[identity]}
+                return 200, {"floatingip": self._change_floating_ip(identity, body["floatingip"])}
             case ("DELETE", ["floatingips", identity]):
                 del self.floating_ips[self._found(self.floating_ips, identity, "Floating IP")["id"]]
                 return 204, None
@@ -113,6 +111,14 @@ class FakeNeutron:
         }
         self.floating_ips[made["id"]] = made
         return made
+
+    def _change_floating_ip(self, identity: str, desired: Thing) -> Thing:
+        """A port that is not named is taken away, as by Neutron of some versions."""
+        port = desired.get("port_id")
+        if port is not None:
+            self._found(self.ports, port, "Port")
+        self._found(self.floating_ips, identity, "Floating IP").update({**desired, "port_id": port})
+        return self.floating_ips[identity]
 
     def _trunk(self, desired: Thing) -> Thing:
         subports = desired.get("sub_ports", [])
