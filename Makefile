@@ -68,8 +68,8 @@ deflake: setup ## Run the tests N times in random order beside a load on every c
 # runs on two planes at once, which halves its time: its tests wait more than they compute.
 E2E = tests/kubectl tests/differential tests/api/test_real_server.py tests/runtime/test_faults_on_the_way.py \
   tests/runtime/test_real_workload_cluster.py tests/deploy/test_on_a_real_server.py tests/deploy/test_installing.py tests/gateways/test_webhook_on_a_real_server.py tests/gateways/cloudpool/test_on_a_real_plane.py tests/web/test_in_a_browser.py \
-  tests/release/test_chart.py tests/release/test_chart_installed.py
-e2e: setup browser helm ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
+  tests/release/test_chart.py tests/release/test_chart_installed.py tests/release/test_krew.py tests/release/test_arm64.py
+e2e: setup browser helm krew ## The main job with kubectl on the embedded and on a real control plane, both compared, and deploy/ on the real one
 	@echo tests/e2e; $(VENV)/bin/pytest -q -n 2 --dist loadscope tests/e2e
 	@echo "whole programs on the embedded plane"; $(VENV)/bin/pytest -q -n 2 --dist load -m 'e2e and not slow' tests --ignore tests/e2e --ignore tests/differential
 	@for suite in $(E2E); do echo "$$suite"; $(VENV)/bin/pytest -q $$suite || exit 1; done
@@ -228,7 +228,11 @@ site: setup ## The documentation as a site in build/site; a broken link or ancho
 
 .PHONY: helm
 helm: setup ## Find helm, or build it as a pinned Go module (minutes, once)
-	@$(PY) -m hack.helm
+	@$(PY) -m hack.pinned helm
+
+.PHONY: krew
+krew: setup ## Find krew, or build it as a pinned Go module (a minute, once)
+	@$(PY) -m hack.pinned krew
 
 .PHONY: clean
 clean: ## Remove what was built (the virtual environment too)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 from api.conditions import Reason, SetCondition
@@ -25,6 +26,9 @@ from controllers.kernel.view import ConfigProblem
 
 LONGEST_MESSAGE = 4096
 """Characters of a message. API servers take 32768, and a status that they refuse is never written."""
+_MOMENTS = 8192
+"""Moments remembered in text and as values: many objects change in the same second, and each is read many times."""
+_LONGEST_TIME = 64
 
 
 def shortened(message: str) -> str:
@@ -65,6 +69,7 @@ class Moment:
     now: datetime
 
 
+@lru_cache(_MOMENTS)
 def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC with whole seconds, as metav1.Time is written."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -75,8 +80,13 @@ def parse_time(text: Any) -> datetime | None:
 
     Years 1 and 9999 are unreadable too: nothing could be added to or taken from them.
     """
-    if not text or not isinstance(text, str):
+    if not text or not isinstance(text, str) or len(text) > _LONGEST_TIME:
         return None
+    return _parsed(text)
+
+
+@lru_cache(_MOMENTS)
+def _parsed(text: str) -> datetime | None:
     try:
         parsed = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -88,7 +98,7 @@ def parse_time(text: Any) -> datetime | None:
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Mapping[str, Any] | None:
     for condition in conditions if isinstance(conditions, list | tuple) else ():
-        if isinstance(condition, Mapping) and condition.get("type") == type_:
+        if (type(condition) is dict or isinstance(condition, Mapping)) and condition.get("type") == type_:
             return condition
     return None
 

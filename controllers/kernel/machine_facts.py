@@ -18,7 +18,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from api import names
 from api.conditions import MachineCondition, Reason
@@ -33,7 +33,7 @@ UNREADABLE = "Unreadable"
 """Roll-up reason of a Machine whose status has types that no schema allows."""
 SHORTAGES = (ErrorClass.STOCK_OUT, ErrorClass.QUOTA_EXCEEDED)
 """Classes of errors that another failure domain may not have."""
-_DAWN = datetime.min.replace(tzinfo=UTC)
+DAWN = datetime.min.replace(tzinfo=UTC)
 _NOTHING: Mapping[str, str] = {}
 _DELETE_MARKS = (names.DELETE_MACHINE_ANNOTATION, names.CAPI_DELETE_MACHINE_ANNOTATION)
 
@@ -150,7 +150,7 @@ def _read_or_count(obj: Obj) -> MachineFacts:
             key=key_of(obj),
             uid=uid_of(obj),
             resource_version=str(meta.get("resourceVersion", "")),
-            created=_DAWN,
+            created=DAWN,
             owner_uid=controller_uid(obj),
             labels=_NOTHING,
             deleting=bool(meta.get("deletionTimestamp")),
@@ -166,10 +166,7 @@ def _read(obj: Obj) -> MachineFacts:
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or _NOTHING
     spec = spec_of(obj)
-    ready = find(_readable(status.get("conditions")), MachineCondition.READY)
-    is_ready = ready is not None and ready.get("status") == "True"
-    changed = parse_time(ready.get("lastTransitionTime")) if ready else None
-    reason, message = ("", "") if is_ready else _why_not_ready(status, ready)
+    is_ready, changed, reason, message = readiness(status)
     host = find(status.get("conditions"), MachineCondition.INFRASTRUCTURE_READY)
     stale = find(status.get("conditions"), MachineCondition.UP_TO_DATE)
     deleting, protected = meta.get("deletionTimestamp"), is_protected(obj)
@@ -179,7 +176,7 @@ def _read(obj: Obj) -> MachineFacts:
         key=Key(meta.get("namespace", ""), meta["name"]),
         uid=meta.get("uid", ""),
         resource_version=meta.get("resourceVersion", ""),
-        created=parse_time(meta.get("creationTimestamp")) or _DAWN,
+        created=parse_time(meta.get("creationTimestamp")) or DAWN,
         owner_uid=controller_uid(obj),
         labels=labels_of(obj),
         deleting=bool(deleting),
@@ -200,7 +197,7 @@ def _read(obj: Obj) -> MachineFacts:
         up_to_date=_is_up_to_date(stale, meta.get("generation") or 0),
         updated=parse_time(stale.get("lastTransitionTime")) if stale else None,
         refusal=stale.get("message") or "?" if stale and stale.get("reason") == Reason.NEEDS_REPLACEMENT else "",
-        failure_domain=_failure_domain(spec, status),
+        failure_domain=failure_domain(spec, status),
         has_host=bool(spec.get("providerID")),
         shortage="" if spec.get("providerID") else _shortage(host, meta.get("generation") or 0),
         class_digest=str(status.get("machineClassDigest") or ""),
@@ -209,10 +206,29 @@ def _read(obj: Obj) -> MachineFacts:
     )
 
 
+class Readiness(NamedTuple):
+    """``changed``: when it last became so. ``reason``, ``message``: why it is not ready, "" if it is."""
+
+    ready: bool
+    changed: datetime | None
+    reason: str
+    message: str
+
+
+def readiness(status: Mapping[str, Any]) -> Readiness:
+    """Raises TypeError for conditions that can't be read."""
+    ready = find(_readable(status.get("conditions")), MachineCondition.READY)
+    changed = parse_time(ready.get("lastTransitionTime")) if ready else None
+    if ready is not None and ready.get("status") == "True":
+        return Readiness(True, changed, "", "")
+    return Readiness(False, changed, *_why_not_ready(status, ready))
+
+
 def _readable(conditions: Any) -> Any:
     """Raises TypeError for what is no list of conditions: "not ready" must not be read out of what can't be read."""
     for each in conditions or ():
-        if not isinstance(each, Mapping) or not isinstance(each.get("lastTransitionTime") or "", str):
+        is_object = type(each) is dict or isinstance(each, Mapping)
+        if not is_object or not isinstance(each.get("lastTransitionTime") or "", str):
             raise TypeError("not a condition")
     return conditions
 
@@ -229,7 +245,7 @@ def _is_up_to_date(condition: Mapping[str, object] | None, generation: int) -> b
     return as_asked and (not isinstance(seen, int) or seen >= generation)
 
 
-def _failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
+def failure_domain(spec: Mapping[str, str], status: Mapping[str, str]) -> str:
     asked, found = spec.get("failureDomain") or "", status.get("failureDomain") or ""
     return (found or asked) if spec.get("providerID") else asked
 
@@ -244,7 +260,8 @@ def _shortage(condition: Mapping[str, object] | None, generation: int) -> str:
 
 def is_failed(status: Mapping[str, object]) -> bool:
     """Terminally failed, in the words of either family (lineage: errorReason; CAPI and CA: failureReason)."""
-    return any(status.get(name) for name in ("errorReason", "failureReason", "errorMessage", "failureMessage"))
+    found = status.get
+    return bool(found("errorReason") or found("failureReason") or found("errorMessage") or found("failureMessage"))
 
 
 def _why_not_ready(status: Mapping[str, str], ready: Mapping[str, str] | None) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from hack import helm
+from hack.pinned import HELM
 from hack.release import chart
 from hack.release.tree import Tree
 from nodewright import __version__
@@ -38,8 +38,8 @@ def packed(tmp_path_factory: pytest.TempPathFactory, files: Tree) -> Path:
 @pytest.fixture(scope="module")
 def helm_binary() -> Path:
     if os.environ.get("CI"):
-        return helm.ensure()
-    found = helm.find()
+        return HELM.ensure()
+    found = HELM.find()
     if found is None:
         pytest.skip("helm is missing: run `make helm`")
     return found

@@ -222,7 +222,7 @@ async def _tell(source: Source, response: web.StreamResponse) -> None:
             problems = source.problems
             text += _event("problems", problems)
         await response.write(text + _event("changed", {"kinds": kinds}))
-        await asyncio.sleep(0.15)
+        await source.gather(0.15)
 
 
 def _event(name: str, value: Any) -> bytes:

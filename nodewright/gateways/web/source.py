@@ -65,6 +65,8 @@ class Source:
         self._changed_at: dict[str, int] = {}
         self._watching = Watching(client, KINDS, now, namespace=namespace)
         self._bell = asyncio.Event()
+        self._listed = asyncio.Event()
+        """The last change came with a whole list: there is nothing to gather."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Source:
@@ -104,8 +106,14 @@ class Source:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._rung()
-            await asyncio.sleep(SOON)
+            await self.gather(SOON)
         return self.version, sorted(kind for kind, at in self._changed_at.items() if at > since)
+
+    async def gather(self, seconds: float) -> None:
+        """Let changes come for so long, or until a list has brought all there is."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._listed.wait()
 
     async def leases(self) -> list[Obj] | None:
         """Of the controllers; None: this viewer may not see them."""
@@ -125,7 +133,11 @@ class Source:
         else:
             self.cells.put(change.new)
 
-    def _hear(self, change: Change, _from_list: bool) -> None:
+    def _hear(self, change: Change, from_list: bool) -> None:
+        if from_list:
+            self._listed.set()
+        else:
+            self._listed.clear()
         self._ring(change.kind.name)
 
     def _ring(self, what: str) -> None:

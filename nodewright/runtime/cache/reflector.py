@@ -25,19 +25,20 @@ import structlog
 
 from controllers.kernel.refs import Kind
 from nodewright.runtime.cache.cache import Cache
+from nodewright.runtime.cache.paging import Lists, pages
 from nodewright.runtime.cache.shapes import Admitted
 from nodewright.runtime.kube.client import Page
 from nodewright.runtime.kube.errors import (
     AnswerTooLargeError,
     ApiError,
     KubeError,
-    MalformedAnswerError,
     SilenceError,
     error_of_event,
 )
 from nodewright.runtime.telemetry import metrics
 
-_MOST_EMPTY_PAGES = 100
+_AT_ONCE = 100
+"""Objects of a page that are taken in before other tasks get a turn."""
 _log = structlog.get_logger("nodewright.reflector")
 
 
@@ -54,10 +55,8 @@ def _read(event: Any) -> tuple[str, dict[str, Any]]:
     return known, obj if isinstance(obj, dict) else {}
 
 
-class Source(Protocol):
+class Source(Lists, Protocol):
     """What a reflector needs of a client (``KubeClient`` has it; the simulation brings its own)."""
-
-    async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "") -> Page: ...
 
     def watch(self, kind: Kind, resource_version: str, seconds: int = 300) -> AsyncIterator[list[dict[str, Any]]]: ...
 
@@ -172,31 +171,31 @@ class Reflector:
 
     async def _list_in_pages(self, why: str) -> None:
         objects: list[dict[str, Any] | Admitted] = []
-        store = self._cache.stores[self.kind]
-        limit = self._page_size
-        page = await self._source.list_page(self.kind, limit)
-        version = page.resource_version  # the oldest of all pages: the watch delivers what happened since
-        empty = 0
-        while True:
-            objects.extend(store.admitted(page.items))
-            if not page.continue_:
-                break
-            empty += not page.items
-            if empty > _MOST_EMPTY_PAGES:
-                raise MalformedAnswerError(f"list of {self.kind.plural}: it goes on and on without items")
-            try:
-                page = await self._source.list_page(self.kind, limit, page.continue_)
-            except ApiError as error:
-                if not error.expired:
-                    raise
-                objects.clear()  # the snapshot was compacted under a slow list: take it in one piece
-                page = await self._source.list_page(self.kind, 0)
-                version = page.resource_version
+        version, begun = "", False
+        try:
+            async with contextlib.aclosing(pages(self._source, self.kind, self._page_size)) as listed:
+                async for page in listed:
+                    version = version or page.resource_version  # the oldest: the watch delivers what happened since
+                    begun = True
+                    await self._admit(page, objects)
+        except ApiError as error:
+            if not (error.expired and begun):
+                raise
+            objects.clear()  # the snapshot was compacted under a slow list: take it in one piece
+            page = await self._source.list_page(self.kind, 0)
+            version = page.resource_version
+            await self._admit(page, objects)
         self._cache.listed(self.kind, objects, version)
         self._version = version
         metrics.of(metrics.LISTS, self.kind.name, why).inc()
         self.synced.set()
         self._heard()
+
+    async def _admit(self, page: Page, objects: list[dict[str, Any] | Admitted]) -> None:
+        """In turns, so that the next page is read from the network meanwhile."""
+        for first in range(0, len(page.items), _AT_ONCE):
+            objects.extend(self._cache.stores[self.kind].admitted(page.items[first : first + _AT_ONCE]))
+            await asyncio.sleep(0)
 
     async def _watch(self) -> str:
         """Follow one watch to its clean end. Raises KubeError for every other end."""

@@ -18,6 +18,7 @@ from nodewright.cli.web.serving import web_server
 from nodewright.gateways.cloudpool.listener import ListenerOptions
 from nodewright.gateways.web.assets import POLICY
 from nodewright.gateways.web.server import COOKIE, WebServer
+from nodewright.gateways.web.source import Source
 from tests.builders import Builder, machine, machine_deployment, machine_set
 from tests.gateways.cloudpool.conftest import quiet_logs as quiet_logs  # noqa: PLC0414 - a fixture
 from tests.gateways.cloudpool.conftest import town as town  # noqa: PLC0414 - a fixture
@@ -148,6 +149,21 @@ async def test_a_change_is_told_to_who_looks(town: Town) -> None:
         assert fleet["fields"] == ["namespace", "cluster", "owner", "zone", "version", "state"]
         assert [cell[-1] for cell in fleet["cells"]] == [1]
         assert fleet["unread"] == {}
+
+
+async def test_a_list_is_shown_without_waiting_for_more(town: Town) -> None:
+    """It brings all there is, so nothing is gathered; what a watch brings is, until the time is over."""
+    await town.client.create(MACHINE_SET, declared(machine_set("web")))
+    async with Source(town.client.named("test")) as source, asyncio.timeout(20):
+        await town.until(lambda: not source.unread and bool(source.objects(MACHINE_SET)))
+        await source.gather(3600)
+        await town.client.create(MACHINE, declared(machine("web-1")))
+        while not source.objects(MACHINE):
+            await source.changes(source.version, 20)
+        gathering = asyncio.create_task(source.gather(3600))
+        await asyncio.sleep(0)
+        assert not gathering.done()
+        gathering.cancel()
 
 
 async def test_problems_are_those_of_status(town: Town) -> None:
