@@ -65,7 +65,7 @@ class SnapshotBucket(Model):
 
 
 class EtcdSnapshotSettings(Model):
-    """Where etcd is saved before an upgrade changes it: on its host, in a bucket, or both."""
+    """Where etcd is saved before an upgrade changes it: on a host, in a bucket, or both."""
 
     path: (
         Annotated[
@@ -76,8 +76,9 @@ class EtcdSnapshotSettings(Model):
         ]
         | None
     ) = None
-    """Folder on each host, like ``/var/backups/etcd``. No snapshot is taken without it. It needs room for ``keep`` and
-    two further copies of the database."""
+    """Folder on a host, like ``/var/backups/etcd``: that of a Machine that is updated in place, else one whose member
+    works and that stays. It needs room for ``keep`` and two further copies of the database, and a provider that runs
+    scripts on its hosts. With ``s3`` too, hosts save etcd as a part of an update in place alone."""
     keep: Annotated[int, Field(ge=1, le=99), Schema({"format": "int32"})] = 3
     """Snapshots that stay in the folder; older ones are removed."""
     s3: SnapshotBucket = SnapshotBucket()
@@ -162,7 +163,7 @@ class EtcdSummary(Model):
 
 
 class EtcdSnapshotRecord(Model):
-    """A snapshot in a bucket."""
+    """A snapshot in a bucket or on a host."""
 
     step: Annotated[str, Field(max_length=64)]
     """Names the step for which it was taken."""
@@ -173,7 +174,9 @@ class EtcdSnapshotRecord(Model):
     revision: Annotated[int, Field(ge=0), Schema({"format": "int64"})]
     """etcd's revision when it began. All until then is in it."""
     location: Message
-    """URL of the object."""
+    """URL of the object, or ``host:path``."""
+    machine: Annotated[str, Field(max_length=253)] | None = None
+    """Machine whose host keeps it. It goes with that host."""
 
 
 class PendingOperation(Model):
@@ -220,7 +223,7 @@ class ControlPlaneStatus(Model):
     etcd: EtcdSummary | None = None
     """etcd's members at the last look."""
     etcd_snapshot: EtcdSnapshotRecord | None = None
-    """The last snapshot of etcd that went into a bucket."""
+    """The last snapshot of etcd that was taken before a step."""
     resting_failure_domains: Annotated[list[RestingDomain], Field(max_length=64), ATOMIC_LIST] | None = None
     """Failure domains that were out of stock or quota. A Machine that joins goes to another one."""
     next: Message | None = None

@@ -11,6 +11,7 @@ import posixpath
 import re
 import shlex
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from controllers.bootstrap.authorities import PKI_FOLDER
@@ -25,15 +26,22 @@ _MARK: Final = "/var/lib/nodewright/etcd-snapshot"
 _SCRIPT: Final = r"""#!/bin/sh
 set -eu
 umask 077
-folder=%(folder)s keep=%(keep)s version=%(version)s mark=%(mark)s pki=%(pki)s url=%(url)s
+folder=%(folder)s keep=%(keep)s version=%(version)s mark=%(mark)s pki=%(pki)s url=%(url)s key=%(key)s
+%(streams)s
 if [ ! -e "$pki/healthcheck-client.key" ]; then
   echo "no etcd of kubeadm runs on this host: there is nothing to take a snapshot of"
   exit 0
 fi
+tell() { echo "saved $(($(date +%%s) - ${2:-0})) ${3:-0} ${4:-0} $1" >&3; }
+asks() {
+  curl --silent --show-error --fail --cacert "$pki/ca.crt" --cert "$pki/healthcheck-client.crt" \
+    --key "$pki/healthcheck-client.key" --data '{}' "$@"
+}
 # A try after one that failed must not push out what was taken before the first.
 if [ -s "$mark" ] && [ "$(sed -n 1p "$mark")" = "$version" ] && [ -s "$(sed -n 2p "$mark")" ] &&
-  [ -n "$(find "$mark" -mmin -1440)" ]; then
+  { [ -z "$key" ] || [ "$(sed -n 3p "$mark")" = "$key" ]; } && [ -n "$(find "$mark" -mmin -%(minutes)s)" ]; then
   echo "it was taken before: $(sed -n 2p "$mark")"
+  tell "$(sed -n 2p "$mark")" $(sed -n 4p "$mark")
   exit 0
 fi
 if ! command -v curl > /dev/null; then
@@ -44,8 +52,9 @@ fi
 rm -f "$folder"/.etcd-snapshot.*
 part=$folder/.etcd-snapshot.$$
 trap 'rm -f "$part" "$part.json"' EXIT
-if ! curl --silent --show-error --fail --cacert "$pki/ca.crt" --cert "$pki/healthcheck-client.crt" \
-  --key "$pki/healthcheck-client.key" --data '{}' --output "$part.json" "$url/v3/maintenance/snapshot"; then
+at=$(date +%%s)
+revision=$(asks "$url/v3/maintenance/status" | sed -n 's/.*"revision":"\([0-9]*\)".*/\1/p') || revision=
+if ! asks --output "$part.json" "$url/v3/maintenance/snapshot"; then
   echo "etcd at $url gives no snapshot; is there room in $folder for twice its database?"
   df -P "$folder" | tail -n 1
   exit 1
@@ -68,12 +77,14 @@ name=$folder/etcd-$(date -u +%%Y%%m%%dT%%H%%M%%SZ)-before-$version.db
 sync "$part" 2> /dev/null || sync
 mv -f "$part" "$name"
 mkdir -p "$(dirname "$mark")"
-printf '%%s\n%%s\n' "$version" "$name" > "$mark.new"
+printf '%%s\n%%s\n%%s\n%%s\n' "$version" "$name" "$key" "$at $size ${revision:-0}" > "$mark.new"
 mv -f "$mark.new" "$mark"
 ls -1 "$folder" | grep -E '^etcd-[0-9]{8}T[0-9]{6}Z-before-[^/]*\.db$' | sort -r | tail -n +$((keep + 1)) |
   while read -r old; do rm -f "$folder/$old"; done
 echo "etcd was saved to $name ($size bytes, SHA-256 $have)"
+tell "$name" "$at" "$size" "${revision:-0}"
 """
+_SAVED: Final = re.compile(r"saved (\d{1,7}) (\d{1,12}) (\d{1,19}) (/[A-Za-z0-9._/-]{1,300})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +115,45 @@ def step(snapshot: EtcdSnapshot, version: str) -> Step:
     return Step(f"take a snapshot of etcd to {snapshot.folder}", Script(script(snapshot, version)), timeout=_TIME)
 
 
-def script(
-    snapshot: EtcdSnapshot, version: str, *, url: str = _URL, pki: str = f"{PKI_FOLDER}/etcd", mark: str = _MARK
-) -> str:
-    """What runs on the host. The last three: where kubeadm and these steps have things; others for tests."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where kubeadm and these steps have things; others for tests."""
+
+    url: str = _URL
+    pki: str = f"{PKI_FOLDER}/etcd"
+    mark: str = _MARK
+
+
+_LAYOUT: Final = Layout()
+
+
+def script(snapshot: EtcdSnapshot, version: str, key: str = "", layout: Layout = _LAYOUT) -> str:
+    """What runs on the host. With a ``key`` somebody waits for it: it is taken once for that key within an hour, what
+    is printed is for ``saved_of``, and all else goes to stderr. The step of the same version takes it for its own.
+    """
     values = {
-        "folder": snapshot.folder, "keep": str(snapshot.keep), "version": version, "mark": mark, "pki": pki, "url": url,
+        "folder": snapshot.folder, "keep": str(snapshot.keep), "version": version, "key": key,
+        "mark": layout.mark, "pki": layout.pki, "url": layout.url,
     }  # fmt: skip
-    return _SCRIPT % {name: shlex.quote(value) for name, value in values.items()}
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    streams, minutes = ("exec 3>&1 1>&2", "60") if key else ("exec 3> /dev/null", "1440")
+    return _SCRIPT % {**quoted, "streams": streams, "minutes": minutes}
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """``age``: since it began. ``revision``: etcd's then, 0 if it did not say. ``path``: on the host."""
+
+    age: timedelta
+    size_bytes: int
+    revision: int
+    path: str
+
+
+def saved_of(printed: str) -> Saved | None:
+    """What a script with a key has printed; None if that is nothing of it."""
+    found = next((match for line in printed.splitlines() if (match := _SAVED.fullmatch(line.strip()))), None)
+    if found is None:
+        return None
+    age, size, revision, path = found.groups()
+    return Saved(timedelta(seconds=int(age)), int(size), int(revision), path)

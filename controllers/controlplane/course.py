@@ -138,10 +138,13 @@ def _stages(observed: Observed, taken: list[tuple[State, Step, str]]) -> Iterato
 
 def _saved(observed: Observed, state: State, step: Step) -> tuple[str, ...]:
     """The Machine that goes for one that has joined needs no snapshot of its own."""
-    target = saving.target_of(observed)
-    if target is None or not saving.is_risky(step, state):
+    if not saving.is_asked_for(observed) or not saving.is_risky(step, state):
         return ()
-    return (f"etcd is saved in the bucket of Secret {target.secret.name}",)
+    bucket = saving.bucket_of(observed)
+    if bucket is not None:
+        return (f"etcd is saved in the bucket of Secret {bucket.secret.name}",)
+    path = observed.spec.etcd.snapshot.path
+    return () if isinstance(step, UpgradeInPlace) else (f"etcd is saved in {path} of a host that works",)
 
 
 def _expires(state: State, name: str) -> str:

@@ -29,7 +29,7 @@ from controllers.kernel.certificates import (
 )
 from controllers.kernel.conditions import find, is_true
 from controllers.kernel.control_planes import oldest_of
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdRead, EtcdUnread, EtcdView
 from controllers.kernel.etcd_snapshots import NOBODY_SAVES, SnapshotRead, SnapshotsView
 from controllers.kernel.failure_domains import Resting, domains_of, read_resting, rotation_of
 from controllers.kernel.in_place import Revision
@@ -89,7 +89,7 @@ class Observed:
     ``addon``: what kube-proxy or CoreDNS lacks once the whole control plane has its version.
     ``resting``: failure domains that had no host, and until when no Machine is made there.
     ``certificates``: what is known of those that its hosts show; None: this process reads none.
-    ``snapshot``: the last one that this process was asked for. ``hosts``: name and address of each that has etcd.
+    ``snapshot``: the last one that this process was asked for. ``hosts``: each that has etcd.
     """
 
     body: Obj
@@ -113,7 +113,7 @@ class Observed:
     addon: Patch | None = None
     certificates: CertificatesRead | CertificatesUnread | None = None
     snapshot: SnapshotRead | None = None
-    hosts: tuple[tuple[str, str], ...] = ()
+    hosts: tuple[EtcdHost, ...] = ()
 
     @property
     def revision(self) -> Revision:
@@ -368,8 +368,8 @@ def _foreign(observed: Observed, machines: tuple[MachineFacts, ...], view: View)
     return tuple(body for body in view.indexed(MACHINE, CONTROL_PLANE_OF, title) if uid_of(body) not in own)
 
 
-def _hosts(machines: tuple[MachineFacts, ...]) -> tuple[tuple[str, str], ...]:
-    """Name and address of each host; the internal address first."""
+def _hosts(machines: tuple[MachineFacts, ...]) -> tuple[EtcdHost, ...]:
+    """The internal address first."""
     found = []
     for machine in machines:
         listed = status_of(machine.body).get("addresses")
@@ -377,7 +377,7 @@ def _hosts(machines: tuple[MachineFacts, ...]) -> tuple[tuple[str, str], ...]:
         for type_ in ("InternalIP", "ExternalIP"):
             ip = next((a.get("address") for a in addresses if a.get("type") == type_ and a.get("address")), None)
             if ip:
-                found.append((machine.node_name or host_name_of(machine.body), str(ip)))
+                found.append(EtcdHost(machine.node_name or host_name_of(machine.body), str(ip), machine.uid))
                 break
     return tuple(found)
 

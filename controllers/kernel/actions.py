@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from controllers.kernel.bootstrapping import BootstrapOrder
-from controllers.kernel.etcd_snapshots import SnapshotTarget
+from controllers.kernel.etcd import EtcdHost
+from controllers.kernel.etcd_snapshots import HostTarget, SnapshotTarget
 from controllers.kernel.refs import Key, Kind, Ref, mapping, spec_of
 from providers.base.contract import Host, HostIdentity, HostRequest
 from providers.base.endpoints import EndpointRequest
@@ -189,14 +190,14 @@ class RemoveEtcdMember:
 
 @dataclass(frozen=True, slots=True)
 class TakeEtcdSnapshot:
-    """Save etcd in a bucket; observed in a later reconcile (``controllers.kernel.etcd_snapshots``).
+    """Save etcd in a bucket or on a host; observed in a later reconcile (``controllers.kernel.etcd_snapshots``).
 
     ``hosts``: as in ``EtcdView.look``. ``key``: the step that waits for it. ``before``: the version that comes next.
     """
 
     cluster: Key
-    hosts: tuple[tuple[str, str], ...]
-    target: SnapshotTarget
+    hosts: tuple[EtcdHost, ...]
+    target: SnapshotTarget | HostTarget
     key: str
     before: str
     why: str

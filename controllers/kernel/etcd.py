@@ -10,6 +10,16 @@ from controllers.kernel.refs import Key
 
 
 @dataclass(frozen=True, slots=True)
+class EtcdHost:
+    """A host that should have a member. ``name``: of its Node, or its own; ``address``: IP; ``uid``: of its Machine, ""
+    of one of which only the address is known."""
+
+    name: str
+    address: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EtcdMember:
     """One entry of the member list. ``healthy`` None: nobody knows. ``name`` is "" until it has started.
 
@@ -53,14 +63,14 @@ EtcdRead = EtcdMembers | EtcdUnread
 class EtcdView(Protocol):
     """What a reconciler needs of whoever reads etcd. It answers at once, with what was read last."""
 
-    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
-        """``hosts``: name and IP address of each host that should have a member. A call requests a new read."""
+    def look(self, cluster: Key, hosts: tuple[EtcdHost, ...]) -> EtcdRead:
+        """A call requests a new read."""
 
 
 class NobodyReads:
     """``EtcdView`` of a process that reads no etcd: a dry run, or one without the right to read the CA."""
 
-    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+    def look(self, cluster: Key, hosts: tuple[EtcdHost, ...]) -> EtcdRead:
         return EtcdUnread("this process reads no etcd")
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of a cluster's etcd that go into a bucket: what is asked for, and what is known of them."""
+"""Snapshots of a cluster's etcd in a bucket or on a host: what is asked for, and what is known of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from controllers.kernel.etcd import EtcdHost
 from controllers.kernel.refs import Key
 
 
@@ -20,10 +21,20 @@ class SnapshotTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class HostTarget:
+    """The host of ``machine`` saves its own member's database: ``script``, run as root there, prints where."""
+
+    machine: str
+    host: EtcdHost
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotTaken:
     """``key``: the step for which it was asked. ``revision``: etcd's when it began; the snapshot holds all until then.
 
-    ``size_bytes``: of the database; ``location``: URL of the object.
+    ``size_bytes``: of the database; ``location``: URL of the object, or ``host:path``; ``machine``: whose host keeps
+    it, "" for a bucket.
     """
 
     key: str
@@ -31,15 +42,18 @@ class SnapshotTaken:
     size_bytes: int
     revision: int
     location: str
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFailed:
-    """``why``: for people. It is asked for again at ``retry_at``."""
+    """``why``: for people. It is asked for again at ``retry_at``. ``unable``: the provider of the host has no way to
+    run anything there."""
 
     key: str
     why: str
     retry_at: datetime
+    unable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdUnread, EtcdView
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdUnread, EtcdView
 from controllers.kernel.ownership import controller_of
 from controllers.kernel.refs import (
     CONTROL_PLANE,
@@ -20,6 +20,7 @@ from controllers.kernel.refs import (
     runs_control_plane,
     spec_of,
     status_of,
+    uid_of,
 )
 from controllers.kernel.view import View, host_name_of
 from controllers.machine.deletion_guards import peers_of
@@ -68,7 +69,7 @@ def _is_of_control_plane(machine: Obj) -> bool:
     return owner is not None and owner.get("kind") == CONTROL_PLANE.name
 
 
-def _hosts(peers: Iterable[Obj]) -> tuple[tuple[str, str], ...]:
+def _hosts(peers: Iterable[Obj]) -> tuple[EtcdHost, ...]:
     """Node and address of each host that has joined; the internal address first."""
     found = []
     for peer in peers:
@@ -77,8 +78,8 @@ def _hosts(peers: Iterable[Obj]) -> tuple[tuple[str, str], ...]:
         address = by_type.get("InternalIP") or by_type.get("ExternalIP")
         node = mapping(status.get("nodeRef")).get("name")
         if isinstance(node, str) and isinstance(address, str) and not is_deleting(peer):
-            found.append((node, address))
-    return tuple(sorted(found))
+            found.append(EtcdHost(node, address, uid_of(peer)))
+    return tuple(sorted(found, key=lambda host: (host.name, host.address)))
 
 
 def _names(machine: Obj) -> set[object]:

@@ -71,13 +71,14 @@ class Manager:
     ) -> None:
         self.options = options
         self._leadership = leadership or AlwaysLeader()
-        self.etcd = EtcdDirectory(client.named("etcd"), options.now, servers=options.workloads.servers)
         fenced = client.fenced(self.may_act).named("certificates")
         self.certificates = CertificateDirectory(fenced, options.now, options.workloads.servers.sockets())
         self.claims = ClusterClaims(leadership if isinstance(leadership, LeaseLeadership) else None)
         self._registry = options.registry or Registry.installed()
         self.hosts = HostDirectory(self._registry, options.hosts, options.now, may_call=self.may_act)
         self.endpoints = EndpointDirectory(self.hosts)
+        servers = options.workloads.servers
+        self.etcd = EtcdDirectory(client.named("etcd"), options.now, servers=servers, locate=self.hosts.located)
         self.reconcilers = self._with_views(options)
         self.cache = Cache(wiring.kinds_of(self.reconcilers))
         self.hosts.read_secrets_by(secrets_by(client.named("hosts")))

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from providers.base.capabilities import LONGEST_CONSOLE, Quota, RebindsHosts, ShowsConsole, ShowsQuotas
+from providers.base.capabilities import (
+    LONGEST_CONSOLE,
+    LONGEST_OUTPUT,
+    Channel,
+    Quota,
+    ReachesPorts,
+    RebindsHosts,
+    RunsScripts,
+    ShowsConsole,
+    ShowsQuotas,
+)
 from providers.base.contract import (
     BOOTSTRAP_DATA,
     Address,
@@ -46,10 +56,12 @@ __all__ = [
     "BOOTSTRAP_DATA",
     "CLOUDS",
     "LONGEST_CONSOLE",
+    "LONGEST_OUTPUT",
     "SDK_VERSION",
     "Address",
     "BootstrapFormat",
     "BootstrapRef",
+    "Channel",
     "ConfigKind",
     "ErrorClass",
     "Fitted",
@@ -67,8 +79,10 @@ __all__ = [
     "Provider",
     "ProviderError",
     "Quota",
+    "ReachesPorts",
     "RebindsHosts",
     "Registration",
+    "RunsScripts",
     "SecretRef",
     "Secrets",
     "Shape",

@@ -14,7 +14,7 @@ from itertools import count
 from api import names
 from controllers.controlplane.quorum import quorum
 from controllers.kernel.actions import RemoveEtcdMember
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.refs import MACHINE, Key, Obj, annotations_of, uid_of
 from nodewright.apiserver.values import ApiError
 from nodewright.sim.invariants import Breach
@@ -181,7 +181,7 @@ class LastRead:
         self._etcd = etcd
         self._read: EtcdRead | None = None
 
-    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+    def look(self, cluster: Key, hosts: tuple[EtcdHost, ...]) -> EtcdRead:
         return self._read if self._read is not None else EtcdUnread("it was not read yet", finding_out=True)
 
     def refresh(self) -> None:

@@ -12,6 +12,8 @@ from providers.base.contract import Host, HostIdentity
 
 LONGEST_CONSOLE = 65536
 """Characters that ``ShowsConsole.console`` answers at most."""
+LONGEST_OUTPUT = 65536
+"""Characters that a script of ``RunsScripts`` may print."""
 
 
 @runtime_checkable
@@ -83,4 +85,46 @@ class RebootsHosts(Protocol):
         process, it reboots nothing a second time. Once it is seen to have taken place ``Host.rebooted`` is ``attempt``.
 
         Raises ``ProviderError``: NotFound if the host is gone, Timeout if nothing reaches it.
+        """
+
+
+class Channel(Protocol):
+    """A connection to a port of a host: bytes in both directions. Its methods raise OSError once it is broken."""
+
+    async def read(self) -> bytes:
+        """What has come, at most 64 KiB; b"" at the end."""
+
+    async def write(self, content: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class ReachesPorts(Protocol):
+    """A provider with a way of its own to what its hosts listen at, such as SSH (docs/adr/0072). Optional.
+
+    It is taken where no direct way leads to etcd's members from here.
+    """
+
+    async def connect(self, host: Host, port: int) -> Channel:
+        """To a TCP port at the host's own ``localhost``, and never to anything that is not the host.
+
+        Raises ``ProviderError``: NotFound if the host is gone or not this Machine's any more, Unavailable if nothing
+        listens there or the host lets nobody through, Timeout if nothing reaches it.
+        """
+
+
+@runtime_checkable
+class RunsScripts(Protocol):
+    """A provider that runs short scripts on its hosts and brings what they print (docs/adr/0072). Optional.
+
+    Without it etcd is saved on a host as a part of its upgrade in place alone.
+    """
+
+    async def run_script(self, host: Host, script: str, within: float) -> str:
+        """Run a POSIX shell script as root, at most ``within`` seconds; what it prints, ``LONGEST_OUTPUT`` characters
+        at most. It has to be safe to run twice, also at the same time: a connection that is cut is made anew.
+
+        Raises ``ProviderError``: NotFound if the host is gone or not this Machine's any more, Timeout if nothing
+        reaches it or the time is over; any other class, with the end of what it says at stderr, if the script fails.
         """

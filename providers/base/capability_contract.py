@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from providers.base.capabilities import LONGEST_CONSOLE, RebindsHosts, RebootsHosts, ShowsConsole, ShowsQuotas
+from providers.base.capabilities import (
+    LONGEST_CONSOLE,
+    Channel,
+    ReachesPorts,
+    RebindsHosts,
+    RebootsHosts,
+    RunsScripts,
+    ShowsConsole,
+    ShowsQuotas,
+)
 from providers.base.contract import Host, HostState, Provider
 from providers.base.errors import ErrorClass, ProviderError
 
@@ -26,6 +35,10 @@ class CapabilityContract:
     async def boots(self, host: Host) -> int | None:
         """How often the host has been booted; None where the world can't tell."""
         return None
+
+    async def speaks_at(self, host: Host) -> tuple[int, bytes]:
+        """A port at the host's localhost, and how what listens there begins. Of a provider that reaches ports."""
+        raise NotImplementedError
 
     async def until_rebooted(self, provider: Provider, host: Host, attempt: str) -> Host:
         for _ in range(600):
@@ -136,3 +149,46 @@ class CapabilityContract:
         shown = await provider.quotas()
         assert len({quota.resource for quota in shown}) == len(shown)
         assert all(quota.resource and quota.used >= 0 and quota.limit >= 0 for quota in shown)
+
+    async def test_a_port_of_a_host_is_reached_at_its_own_localhost(self, provider: Provider) -> None:
+        """Of providers that have a way there (``ReachesPorts``)."""
+        if not isinstance(provider, ReachesPorts):
+            pytest.skip("it reaches no ports")
+        request = self.a_request()
+        await provider.create(request)
+        host = await self.until_running(provider, request)
+        port, begins = await self.speaks_at(host)
+        channels = await asyncio.gather(provider.connect(host, port), provider.connect(host, port))
+        for channel in channels:
+            assert (await channel.read()).startswith(begins)
+        channels[0].close()
+        await channels[1].write(b"nonsense\r\n" * 4096)
+        while await _rest(channels[1]):
+            pass
+        with pytest.raises(ProviderError):
+            await provider.connect(host, 9)
+        with pytest.raises(ProviderError) as refused:
+            await provider.connect(replace(host, id=f"{host.id}-of-another"), port)
+        assert refused.value.error_class is ErrorClass.NOT_FOUND
+
+    async def test_a_script_runs_on_its_host_and_what_it_prints_comes_back(self, provider: Provider) -> None:
+        """Of providers that run some (``RunsScripts``)."""
+        if not isinstance(provider, RunsScripts):
+            pytest.skip("it runs no scripts")
+        request = self.a_request()
+        await provider.create(request)
+        host = await self.until_running(provider, request)
+        assert await provider.run_script(host, "echo one; echo two >&2; printf three", 30.0) == "one\nthree"
+        with pytest.raises(ProviderError, match="what went wrong"):
+            await provider.run_script(host, "echo fine; echo what went wrong >&2; exit 3", 30.0)
+        with pytest.raises(ProviderError) as refused:
+            await provider.run_script(replace(host, id=f"{host.id}-of-another"), "echo", 30.0)
+        assert refused.value.error_class is ErrorClass.NOT_FOUND
+
+
+async def _rest(channel: Channel) -> bytes:
+    """b"" also where the host cuts it off."""
+    try:
+        return await channel.read()
+    except OSError:
+        return b""

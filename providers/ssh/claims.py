@@ -1,17 +1,22 @@
-"""Whose a host is: one line of JSON that lies on the host, and a copy of it in the status of the pool. Pure."""
+"""Whose a host is: one line of JSON that lies on the host, and a copy of it in the status of the pool."""
 
 from __future__ import annotations
 
 import json
+import secrets as dice
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from providers.base.contract import HostIdentity, HostRequest
+from providers.base.errors import ErrorClass, ProviderError
+from providers.ssh.config import SSHMachineConfig
 
 _LATER = ("kept_hash", "fixed_hash", "pods_hash", "release_command", "kubelet", "steps")
 """Fields that claims of earlier versions have not."""
 LONGEST = 16_384
 """Characters of a claim: the status of a pool takes no more, and the file lies on a host that others may write to."""
+_HEADROOM = 1024
+"""Characters that a claim may grow by: other hashes, and an identity of longer names."""
 _MOST = {"namespace": 63, "machine": 253}
 """Characters of these fields, which the status shows together."""
 
@@ -99,3 +104,28 @@ class Claim:
         claim = cls(**{name: fields[name] for name in names})
         fits = all(len(fields[name]) <= most for name, most in _MOST.items())
         return claim if fits and len(claim.text()) <= LONGEST else None
+
+
+def claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
+    """Raises ProviderError for one that could not be read again: the host would be nobody's."""
+    identity = request.identity
+    claim = Claim(
+        id=dice.token_hex(6),
+        machine_uid=identity.machine_uid,
+        namespace=identity.namespace,
+        machine=identity.name,
+        management_cluster=identity.management_cluster,
+        spec_hash=request.spec_hash,
+        created_at=datetime.now(UTC).isoformat(),
+        release=config.release,
+        release_command=json.dumps(config.release_command) if config.release_command else "",
+        kept_hash=request.kept_hash,
+        fixed_hash=request.fixed_hash,
+        pods_hash=request.pods_hash,
+        kubelet=request.versions.kubelet,
+        steps="join" if request.bootstrap is not None or request.preparation else "",
+    )
+    if len(claim.text()) > LONGEST - _HEADROOM:
+        text = f"releaseCommand: is too long: the claim on the host may have {LONGEST} characters in all"
+        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
+    return claim

@@ -34,6 +34,7 @@ _BUSY = 75
 """Exit status of a command that did not get the lock (sysexits: EX_TEMPFAIL)."""
 
 Answer = Mapping[str, str]
+_Streams = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 _Way = tuple[Login, ...]
 """Proxy jumps on the way to a host, the nearest one first."""
 
@@ -62,16 +63,17 @@ class Connections:
     async def run(
         self, host: SSHHost, secret: str, script: str, *, step: str = "look", within: float = RUN_TIMEOUT
     ) -> Answer:
-        """Run a script of ``remote`` as root, ``within`` seconds. It may run twice: a connection that was cut
+        """The answer of a script of ``remote``; else as ``output``."""
+        return _answer(await self.output(host, secret, script, step=step, within=within))
+
+    async def output(self, host: SSHHost, secret: str, script: str, *, step: str, within: float) -> str:
+        """What a script prints that runs as root, ``within`` seconds. It may run twice: a connection that was cut
         meanwhile is made anew once. ``step``: what the script does, for messages.
 
         Raises HostError; ProviderError where the key can't be read.
         """
         for last in (False, True):
-            try:
-                connection = await self._connected(host, secret)
-            except LoginError as error:
-                raise HostError(error.trouble, host, f"{error} (step {step})") from error
+            connection = await self._ready(host, secret, step)
             try:
                 async with self._kept[host.name].sessions, asyncio.timeout(within):
                     return await self._run(host, connection, script, step)
@@ -81,6 +83,32 @@ class Connections:
                     text = f"does not answer at step {step}: {error_text(error)}"
                     raise HostError(Trouble.UNREACHABLE, host, text) from error
         raise AssertionError("unreachable")
+
+    async def open(self, host: SSHHost, secret: str, port: int) -> _Streams:
+        """A stream to a port at the host's own localhost. Raises HostError; asyncssh.ChannelOpenError if the host
+        refuses it or nothing listens there.
+        """
+        for last in (False, True):
+            connection = await self._ready(host, secret, "connect")
+            try:
+                async with asyncio.timeout(LOOK_TIMEOUT):
+                    return await connection.open_connection("localhost", port)
+            except asyncssh.ChannelOpenError:
+                if last or not connection.is_closed():
+                    raise
+            except (asyncssh.Error, OSError, TimeoutError) as error:
+                connection.abort()
+                if last or isinstance(error, TimeoutError):
+                    text = f"opens no connection to its port {port}: {error_text(error)}"
+                    raise HostError(Trouble.UNREACHABLE, host, text) from error
+        raise AssertionError("unreachable")
+
+    async def _ready(self, host: SSHHost, secret: str, step: str) -> asyncssh.SSHClientConnection:
+        """Raises HostError."""
+        try:
+            return await self._connected(host, secret)
+        except LoginError as error:
+            raise HostError(error.trouble, host, f"{error} (step {step})") from error
 
     def keep_only(self, hosts: Iterable[SSHHost]) -> None:
         """Close the connections to hosts that are no longer in the pool, and to jumps that lead to none."""
@@ -150,7 +178,7 @@ class Connections:
         return await self._logged_in(way[-1], await self._keys.read(way[-1].secret), way[:-1])
 
     @staticmethod
-    async def _run(host: SSHHost, connection: asyncssh.SSHClientConnection, script: str, step: str) -> Answer:
+    async def _run(host: SSHHost, connection: asyncssh.SSHClientConnection, script: str, step: str) -> str:
         command = "/bin/sh -s" if host.user == "root" else "sudo -n /bin/sh -s"
         async with connection.create_process(command, encoding="utf-8", errors="replace") as process:
             process.stdin.write(script)
@@ -172,7 +200,7 @@ class Connections:
                 text = f"lets user {host.user} in, who may not do `sudo -n /bin/sh` without a password"
                 raise HostError(Trouble.NO_ROOT, host, f"{text} (step {step}): {message}")
             raise HostError(Trouble.FAILED, host, f"can't do step {step}, as {host.user}: {message}")
-        return _answer(out)
+        return out
 
 
 class _TooLongError(Exception):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import secrets as dice
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +11,7 @@ from typing import Any
 import structlog
 
 from api.sshhostpool import SSHHost
+from providers.base.capabilities import Channel
 from providers.base.contract import (
     BOOTSTRAP_DATA,
     Host,
@@ -28,9 +27,9 @@ from providers.base.contract import (
     Updated,
 )
 from providers.base.errors import ErrorClass, ProviderError
-from providers.ssh import in_place, remote
-from providers.ssh.claims import LONGEST, Claim
-from providers.ssh.config import API_VERSION, SSHMachineConfig, parse
+from providers.ssh import in_place, reaching, remote
+from providers.ssh.claims import Claim, claim_for
+from providers.ssh.config import API_VERSION, parse
 from providers.ssh.connections import LOOK_TIMEOUT, Connections
 from providers.ssh.contents import script_with_contents
 from providers.ssh.looks import Seen, clock_of, host_of, one_each, seen, status_of
@@ -47,8 +46,6 @@ LOOKS_AT_ONCE = 256
 INTENT_COUNTS = timedelta(minutes=3)
 """A claim is on the host 2 * 45 s after it was written into the status, or never."""
 MOST_CONFIRMED = 10_000
-_HEADROOM = 1024
-"""Characters that a claim may grow by: other hashes, and an identity of longer names."""
 
 
 class SSHProvider:
@@ -62,6 +59,8 @@ class SSHProvider:
         self._rebooting = Rebooting(self._connections, secrets, objects)
         self._choosing = asyncio.Lock()
         self._turns = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._known: Pool | None = None
+        """As it was read last."""
         self._last: dict[str, Seen] = {}
         """The last answer of each host."""
         self._confirmed: dict[str, None] = {}
@@ -188,11 +187,29 @@ class SSHProvider:
     async def reboot(self, host: Host, attempt: str) -> None:
         """Over SSH, or by the host's power command while it does not answer (``providers.ssh.reboots``)."""
         pool = await self._pool()
-        name, _, claim_id = host.id.partition("/")
+        await self._rebooting.reboot(pool, await self._held(pool, host), attempt)
+
+    async def connect(self, host: Host, port: int) -> Channel:
+        """By the kept connection to its sshd, which opens one to its own localhost. Asked every few seconds: the last
+        look at the host counts."""
+        pool, known = self._known, self._last.get(host.id.partition("/")[0])
+        if pool is None or known is None or known.trouble or not _is_held(known, host):
+            pool = await self._pool()
+            known = await self._held(pool, host)
+        return await reaching.connect(self._connections, pool, known.host, port)
+
+    async def run_script(self, host: Host, script: str, within: float) -> str:
+        """See ``providers.base.capabilities.RunsScripts``."""
+        pool = await self._pool()
+        return await reaching.run(self._connections, pool, (await self._held(pool, host)).host, script, within)
+
+    async def _held(self, pool: Pool, host: Host) -> Seen:
+        """As it is now. Raises ProviderError (NotFound: it is gone, or another Machine's)."""
+        name = host.id.partition("/")[0]
         found = await self._look(pool, pool.hosts[name]) if name in pool.hosts else None
-        if found is None or found.claim is None or found.claim.id != claim_id or found.releasing:
+        if found is None or not _is_held(found, host):
             raise ProviderError(ErrorClass.NOT_FOUND, f"host {name} is not this Machine's any more")
-        await self._rebooting.reboot(pool, found, attempt)
+        return found
 
     async def shape(self, config: Mapping[str, Any]) -> Shape:
         return Shape(dict(parse(config).capacity))
@@ -243,7 +260,7 @@ class SSHProvider:
             if not found.may_be_claimed:
                 refused.append(f"{host.name} {found.clock_fault if found.state == 'Free' else found.state}")
                 continue
-            claim = _claim_for(request, parsed)
+            claim = claim_for(request, parsed)
             intent = replace(found, claim=claim)
             pool = await self._record(pool, intent)
             self._last[host.name] = intent  # a cut connection leaves open whether it was made
@@ -304,7 +321,7 @@ class SSHProvider:
     # Looks
 
     async def _pool(self) -> Pool:
-        pool = read(await self._objects.read(API_VERSION, POOL_KIND, self._name))
+        pool = self._known = read(await self._objects.read(API_VERSION, POOL_KIND, self._name))
         self._connections.keep_only(pool.hosts.values())
         for name in self._last.keys() - pool.hosts.keys():
             del self._last[name]
@@ -359,29 +376,9 @@ class SSHProvider:
         return data[BOOTSTRAP_DATA]
 
 
-def _claim_for(request: HostRequest, config: SSHMachineConfig) -> Claim:
-    """Raises ProviderError for one that could not be read again: the host would be nobody's."""
-    identity = request.identity
-    claim = Claim(
-        id=dice.token_hex(6),
-        machine_uid=identity.machine_uid,
-        namespace=identity.namespace,
-        machine=identity.name,
-        management_cluster=identity.management_cluster,
-        spec_hash=request.spec_hash,
-        created_at=datetime.now(UTC).isoformat(),
-        release=config.release,
-        release_command=json.dumps(config.release_command) if config.release_command else "",
-        kept_hash=request.kept_hash,
-        fixed_hash=request.fixed_hash,
-        pods_hash=request.pods_hash,
-        kubelet=request.versions.kubelet,
-        steps="join" if request.bootstrap is not None or request.preparation else "",
-    )
-    if len(claim.text()) > LONGEST - _HEADROOM:
-        text = f"releaseCommand: is too long: the claim on the host may have {LONGEST} characters in all"
-        raise ProviderError(ErrorClass.INVALID_CONFIGURATION, text)
-    return claim
+def _is_held(found: Seen, host: Host) -> bool:
+    """Whether it is the one of the Machine still."""
+    return found.claim is not None and found.claim.id == host.id.partition("/")[2] and not found.releasing
 
 
 def _where(pool: Pool, request: HostRequest) -> str:

@@ -77,6 +77,9 @@ class TestSSHOnLabHosts(ProviderContract):
                 await asyncio.to_thread(sshpools.power_on, self.pool, guest)
         await asyncio.sleep(0.1)
 
+    async def speaks_at(self, host: Host) -> tuple[int, bytes]:
+        return 22, b"SSH-2.0"
+
     async def given_to(self, host: Host) -> bytes | None:
         return (self.pool.guests[host.name].root / "var/lib/nodewright/ssh/join.sh").read_bytes()
 

@@ -23,6 +23,20 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MOVED = ("/var/lib/nodewright", "/etc/systemd/system", "/etc/kubernetes", _BOOT_ID, "/run/nodewright-reboot")
 
 
+class _Server(asyncssh.SSHServer):
+    """It opens connections to its own localhost alone, if it ``may``."""
+
+    def __init__(self, host: FakeHost) -> None:
+        self._host = host
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._host.connections.add(conn)
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        self._host.opened.append(dest_port)
+        return self._host.may_open and dest_host == "localhost"
+
+
 class FakeHost:
     """``cut``: word of a script (``claim``, ``start``, ``release``) → where the connection ends, once: ``before`` the
     script runs or ``after``; ``down``: after it the whole host goes. ``dirty``: can't be cleaned.
@@ -45,9 +59,12 @@ class FakeHost:
         self.most_at_once = self._at_once = 0
         """Commands that ran at a time."""
         self.commands: list[tuple[str, dict[str, str]]] = []
+        self.opened: list[int] = []
+        """Ports of its localhost that were asked for."""
+        self.may_open = True
         self.port = 0
         self._acceptor: asyncssh.SSHAcceptor | None = None
-        self._connections: set[asyncssh.SSHServerConnection] = set()
+        self.connections: set[asyncssh.SSHServerConnection] = set()
         (self.root / "bin").mkdir(parents=True)
         (self.root / "etc/systemd/system").mkdir(parents=True)
         self._program(
@@ -98,6 +115,7 @@ class FakeHost:
         keys = asyncssh.import_authorized_keys(authorized)
         self._acceptor = await asyncssh.listen(
             "127.0.0.1", self.port, authorized_client_keys=keys, process_factory=self._serve, reuse_address=True,
+            server_factory=lambda: _Server(self),
             server_host_keys=[self.key if self.certificate is None else (self.key, self.certificate)],
         )  # fmt: skip
         self.port = self._acceptor.get_port()
@@ -107,9 +125,9 @@ class FakeHost:
             self._acceptor.close()
             await self._acceptor.wait_closed()
             self._acceptor = None
-        for connection in self._connections:
+        for connection in self.connections:
             connection.abort()
-        self._connections.clear()
+        self.connections.clear()
 
     def entry(self, **changes: Any) -> dict[str, Any]:
         public = " ".join(self.key.export_public_key().decode().split()[:2])
@@ -149,8 +167,6 @@ class FakeHost:
         (self.home / "changing").replace(self.home / "changed")
 
     async def _serve(self, process: asyncssh.SSHServerProcess[str]) -> None:
-        connection = process.channel.get_connection()
-        self._connections.add(connection)
         self.commands.append((process.command or "", dict(process.env)))
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
@@ -161,7 +177,7 @@ class FakeHost:
 
     @property
     def logins(self) -> int:
-        return len(self._connections)
+        return len(self.connections)
 
     async def _answer(self, process: asyncssh.SSHServerProcess[str]) -> None:
         connection = process.channel.get_connection()

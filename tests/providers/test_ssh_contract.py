@@ -65,6 +65,9 @@ class TestSSH(ProviderContract):
     async def given_to(self, host: Host) -> bytes | None:
         return (self.world.hosts[host.name].home / "join.sh").read_bytes()
 
+    async def speaks_at(self, host: Host) -> tuple[int, bytes]:
+        return self.world.hosts[host.name].port, b"SSH-2.0"
+
     async def boots(self, host: Host) -> int:
         return self.world.hosts[host.name].reboots
 

@@ -31,7 +31,7 @@ _BY_REASON: Final[dict[str, str]] = {
     Reason.INVALID_CONFIGURATION: "Correct the field named (`nodewright validate FILE` names every fault).",
     Reason.UNKNOWN_FIELD: "Correct the field's name; `nodewright validate FILE` names it before it is applied.",
     Reason.ETCD_QUORUM_LOST: "Repair the hosts of the members named, or restore a snapshot of etcd.",
-    Reason.SNAPSHOT_FAILED: "Correct the Secret or the bucket of spec.etcd.snapshot.s3; the rollout goes on by itself.",
+    Reason.SNAPSHOT_FAILED: "Correct what the message names: a Secret, bucket or host; the rollout goes on by itself.",
     Reason.CERTIFICATES_EXPIRING: "Upgrade the control plane, or renew them (docs/tasks/cluster-certificates.md).",
     Reason.CERTIFICATE_EXPIRED: "Renew it on its host: `kubeadm certs renew all`, then restart the static pods.",
     Reason.MACHINE_CLASS_NOT_FOUND: "Create the MachineClass, or correct the reference.",

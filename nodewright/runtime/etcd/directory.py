@@ -20,12 +20,13 @@ from typing import Any
 import structlog
 
 from controllers.kernel.actions import EtcdAction, RemoveEtcdMember, TakeEtcdSnapshot
-from controllers.kernel.etcd import EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdRead, EtcdUnread
 from controllers.kernel.refs import SECRET, Key, mapping
 from nodewright.runtime.etcd.certificate import AuthorityError, ClientCertificate, issue
 from nodewright.runtime.etcd.gateway import Gateway, NotReadable
 from nodewright.runtime.etcd.reading import CLIENT_PORT, RemovalRefused, read, remove
 from nodewright.runtime.etcd.snapshots import EtcdSnapshots, Means
+from nodewright.runtime.etcd.ways import Locate, Ways, nowhere
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.connection import Connection
 from nodewright.runtime.kube.errors import ApiError, ConfigurationError, KubeError
@@ -44,7 +45,7 @@ LIMIT = 30.0
 FORGET = 900.0
 """Seconds after which a Cluster that nobody asks for is forgotten."""
 
-Hosts = tuple[tuple[str, str], ...]
+Hosts = tuple[EtcdHost, ...]
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class _Known:
 
     hosts: Hosts
     asked_at: float
+    ways: Ways
     result: EtcdRead | None = None
     read_at: float = float("-inf")
     turn: int = 0
@@ -68,7 +70,7 @@ class _Known:
 class EtcdDirectory:
     """``EtcdView``. One event loop; ``close`` at the end. ``port``: another client port, for tests.
 
-    ``servers``: which members and which buckets may be asked.
+    ``servers``: which members and which buckets may be asked. ``locate``: where providers have ways of their own.
     """
 
     def __init__(
@@ -77,19 +79,21 @@ class EtcdDirectory:
         now: Callable[[], datetime],
         port: int = CLIENT_PORT,
         servers: ServerPolicy | None = None,
+        locate: Locate = nowhere,
     ) -> None:
         self._servers = servers = servers or ServerPolicy()
         self._client = client
         self._now = now
         self._port = port
+        self._locate = locate
         self._known: dict[Key, _Known] = {}
         self._closed = False
-        self.snapshots = EtcdSnapshots(Means(client, self.gateway, now, servers, port))
+        self.snapshots = EtcdSnapshots(Means(client, self.gateway, now, servers, port, locate))
 
     def look(self, cluster: Key, hosts: Hosts) -> EtcdRead:
         at = self._time()
         self._known = {key: each for key, each in self._known.items() if each.task or at - each.asked_at < FORGET}
-        known = self._known.setdefault(cluster, _Known(hosts, at))
+        known = self._known.setdefault(cluster, self._new(cluster, hosts, at))
         known.asked_at = at
         if known.hosts != hosts:
             # Read before a Machine went, a member of it looks healthy, and like nobody's.
@@ -121,8 +125,12 @@ class EtcdDirectory:
     @asynccontextmanager
     async def gateway(self, cluster: Key) -> AsyncIterator[Gateway]:
         """For others who ask its members. Raises NotReadable."""
-        async with await self._gateway(cluster, self._known.get(cluster) or _Known((), self._time())) as gateway:
+        known = self._known.get(cluster) or self._new(cluster, (), self._time())
+        async with await self._gateway(cluster, known) as gateway:
             yield gateway
+
+    def _new(self, cluster: Key, hosts: Hosts, at: float) -> _Known:
+        return _Known(hosts, at, Ways(self._locate, cluster.namespace, self._port))
 
     @staticmethod
     def _forget_reads(known: _Known) -> None:
@@ -205,7 +213,8 @@ class EtcdDirectory:
         except ConfigurationError:
             raise NotReadable(f"Secret {cluster}{SECRET_SUFFIX}, tls.crt: can't be used") from None
         assert context is not None
-        return Gateway(context, self._servers.sockets())
+        known.ways.know(known.hosts)
+        return Gateway(context, self._servers.sockets(), known.ways)
 
     async def _authority(self, key: Key) -> tuple[bytes, bytes]:
         try:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from nodewright.runtime.etcd.ways import Tunnels, Way, Ways
 from nodewright.runtime.kube.connection import SocketFactory
 from nodewright.runtime.kube.servers import checked_sockets
 from providers.base.addresses import AddressRefusedError, current
@@ -24,6 +25,8 @@ MOST_BYTES = 1 << 20
 """Bytes of an answer; a list of seven members has 2 KiB."""
 TIMEOUT = 5.0
 """Seconds for one call."""
+HURRY = 2.0
+"""Seconds for a direct connection where there is another way."""
 SILENCE = 60.0
 """Seconds for which a snapshot may stand still."""
 MOST_MEMBERS = 32
@@ -65,23 +68,31 @@ class Gateway:
     """One TLS configuration, any member. ``async with`` it.
 
     ``sockets``: which addresses may be connected to (None: as the process allows it); they come from statuses of
-    Machines and from the member list, so others write them.
+    Machines and from the member list, so others write them. ``ways``: where another one than the direct one leads.
     """
 
-    def __init__(self, context: ssl.SSLContext, sockets: SocketFactory | None = None) -> None:
+    def __init__(self, context: ssl.SSLContext, sockets: SocketFactory | None = None, ways: Ways | None = None) -> None:
         self._context = context
+        self._ways = ways
+        self._tunnels = Tunnels(ways) if ways is not None else None
         self._sockets = sockets or checked_sockets(current())
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[Way, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Gateway:
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT)
-        connector = aiohttp.TCPConnector(ssl=self._context, limit=16, socket_factory=self._sockets)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
+        self._sessions[Way.DIRECT] = self._session(self._sockets)
+        if self._tunnels is not None:
+            self._sessions[Way.CHANNEL] = self._session(self._tunnels.make)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None
-        await self._session.close()
+        for session in self._sessions.values():
+            await session.close()
+        if self._tunnels is not None:
+            await self._tunnels.close()
+
+    def _session(self, sockets: SocketFactory) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(ssl=self._context, limit=16, socket_factory=sockets)
+        return aiohttp.ClientSession(connector=connector, trust_env=False)
 
     async def members(self, url: str, *, agreed: bool) -> tuple[Listed, ...]:
         """The member list. ``agreed``: a quorum confirms it; else it is what this member knows."""
@@ -117,11 +128,8 @@ class Gateway:
 
     async def snapshot(self, url: str) -> AsyncIterator[bytes]:
         """The member's answer as it comes, a line of JSON for each part of its database (``SnapshotReader``)."""
-        assert self._session is not None
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=SILENCE)
-        path = f"{url}/v3/maintenance/snapshot"
         try:
-            async with self._session.post(path, json={}, allow_redirects=False, timeout=limits) as answer:
+            async with await self._post(url, "/v3/maintenance/snapshot", {}, silence=SILENCE) as answer:
                 if answer.status != 200:
                     raise GatewayError(f"HTTP {answer.status} for a snapshot")
                 async for chunk in answer.content.iter_any():
@@ -131,10 +139,49 @@ class Gateway:
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             raise GatewayError(_why(error)) from None
 
+    async def _post(
+        self, url: str, path: str, body: Mapping[str, Any], *, silence: float | None = None
+    ) -> aiohttp.ClientResponse:
+        """By the first way that is open: what may have been sent by one is sent by no other. ``silence``: seconds; then
+        there is no limit of the whole.
+
+        Raises GatewayError if there was another way, and neither is open; else what aiohttp raises.
+        """
+        parts = urlsplit(url)
+        address = parts.hostname or ""
+        ways = self._ways.order(address, parts.port) if self._ways is not None else (Way.DIRECT,)
+        shut: list[str] = []
+        for way in ways:
+            connect = HURRY if way is Way.DIRECT and len(ways) > 1 else TIMEOUT
+            limits = aiohttp.ClientTimeout(None if silence else TIMEOUT, sock_connect=connect, sock_read=silence)
+            try:
+                answer = await self._sessions[way].post(url + path, json=body, allow_redirects=False, timeout=limits)
+            except (aiohttp.ClientError, OSError) as error:
+                why = self._shut(address, way, error)
+                if not why or self._ways is None or len(ways) == 1:
+                    raise
+                shut.append(why)
+            else:
+                if self._ways is not None:
+                    self._ways.worked(address, way, tried=bool(shut))
+                return answer
+        raise GatewayError("; ".join(shut))
+
+    def _shut(self, address: str, way: Way, error: Exception) -> str:
+        """Why nothing was sent; "" if something may have been, or if the address is one that is to be left alone."""
+        if way is Way.CHANNEL:
+            assert self._tunnels is not None
+            why = self._tunnels.problems.pop(address, "")
+            return f"by its provider: {why}" if why else ""
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return "no connection"
+        if not isinstance(error, aiohttp.ClientConnectorError) or isinstance(error, aiohttp.ClientSSLError):
+            return ""
+        return "" if isinstance(error.os_error, AddressRefusedError) else "no connection"
+
     async def _ask(self, url: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        assert self._session is not None
         try:
-            async with self._session.post(url + path, json=body, allow_redirects=False) as answer:
+            async with await self._post(url, path, body) as answer:
                 text = await answer.content.read(MOST_BYTES + 1)
                 while len(text) <= MOST_BYTES and (more := await answer.content.read(MOST_BYTES)):
                     text += more

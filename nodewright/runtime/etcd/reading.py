@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from controllers.kernel.actions import RemoveEtcdMember
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from nodewright.runtime.etcd.gateway import Gateway, GatewayError, Listed, Status, url_of
 
 CLIENT_PORT = 2379
@@ -23,7 +23,7 @@ class NoMember(Exception):
     """No member is there that could be asked for a snapshot, and why."""
 
 
-async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime, port: int = CLIENT_PORT) -> EtcdRead:
+async def read(gateway: Gateway, hosts: Iterable[EtcdHost], now: datetime, port: int = CLIENT_PORT) -> EtcdRead:
     """Never raises GatewayError: members that do not answer are reported. Every member is asked for itself."""
     found, errors = await _list(gateway, hosts, port)
     if found is None:
@@ -39,7 +39,7 @@ async def read(gateway: Gateway, hosts: Iterable[tuple[str, str]], now: datetime
 
 
 async def remove(
-    gateway: Gateway, hosts: Iterable[tuple[str, str]], action: RemoveEtcdMember, port: int = CLIENT_PORT
+    gateway: Gateway, hosts: Iterable[EtcdHost], action: RemoveEtcdMember, port: int = CLIENT_PORT
 ) -> None:
     """Raises RemovalRefused. The list has to be the one that was decided on, confirmed by a quorum, and those that were
     reckoned with have to answer at this moment."""
@@ -65,9 +65,7 @@ async def remove(
     raise RemovalRefused("; ".join(errors[:MOST_ERRORS]) or "no host has an address")
 
 
-async def best_member(
-    gateway: Gateway, hosts: Iterable[tuple[str, str]], port: int = CLIENT_PORT
-) -> tuple[str, Status]:
+async def best_member(gateway: Gateway, hosts: Iterable[EtcdHost], port: int = CLIENT_PORT) -> tuple[str, Status]:
     """URL and status of a voter that works and has the newest data; the leader last, which has most to do.
 
     Raises NoMember. A learner gives no snapshot.
@@ -89,7 +87,7 @@ async def best_member(
 
 
 async def _list(
-    gateway: Gateway, hosts: Iterable[tuple[str, str]], port: int
+    gateway: Gateway, hosts: Iterable[EtcdHost], port: int
 ) -> tuple[tuple[tuple[Listed, ...], str] | None, list[str]]:
     """The list as a quorum confirms it; where there is none, as the first member knows it that answers."""
     urls, errors = _urls(hosts, port), []
@@ -102,8 +100,8 @@ async def _list(
     return None, errors
 
 
-def _urls(hosts: Iterable[tuple[str, str]], port: int) -> list[str]:
-    return [url for _name, address in hosts if (url := url_of(address, port))]
+def _urls(hosts: Iterable[EtcdHost], port: int) -> list[str]:
+    return [url for host in hosts if (url := url_of(host.address, port))]
 
 
 async def _status(gateway: Gateway, member: Listed) -> Status | str:

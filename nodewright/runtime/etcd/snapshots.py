@@ -1,8 +1,9 @@
-"""Snapshots of etcd on their way into buckets: taken in the background, one for each Cluster at a time.
+"""Snapshots of etcd in buckets and on hosts: taken in the background, one for each Cluster at a time.
 
     TakeEtcdSnapshot -> a healthy member -> its lines -> SHA-256 -> age -> parts of an object -> what the plan reads
 
-Nothing is written on this machine. A process that ends leaves no object, and the snapshot is taken anew.
+Of those on hosts nothing comes here: a member's own host saves its database (``saved_by``). Nothing is written on this
+machine. A process that ends leaves no object, and the snapshot is taken anew.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ from typing import Any
 import structlog
 
 from controllers.kernel.actions import TakeEtcdSnapshot
-from controllers.kernel.etcd_snapshots import SnapshotFailed, SnapshotRead, SnapshotTaken, SnapshotUnderWay
+from controllers.kernel.etcd_snapshots import (
+    HostTarget,
+    SnapshotFailed,
+    SnapshotRead,
+    SnapshotTaken,
+    SnapshotTarget,
+    SnapshotUnderWay,
+)
 from controllers.kernel.refs import SECRET, Key, mapping
 from nodewright.runtime.etcd.bucket import BucketError, bucket_of, upload
 from nodewright.runtime.etcd.gateway import Gateway, GatewayError, NotReadable, Status
+from nodewright.runtime.etcd.on_hosts import NotOnHost, Unable, saved_by
 from nodewright.runtime.etcd.reading import CLIENT_PORT, NoMember, best_member
 from nodewright.runtime.etcd.sealing import SealingError, recipients_of, sealed
 from nodewright.runtime.etcd.snapshot_stream import SnapshotReader
+from nodewright.runtime.etcd.ways import Locate, nowhere
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.kube.servers import ServerPolicy
@@ -48,13 +58,15 @@ class NotSaved(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """``gateway`` opens one to the members of a Cluster, or raises NotReadable. ``servers``: which buckets may be."""
+    """``gateway`` opens one to the members of a Cluster, or raises NotReadable. ``servers``: which buckets may be.
+    ``locate``: the hosts of Machines."""
 
     client: KubeClient
     gateway: OpenGateway
     now: Callable[[], datetime]
     servers: ServerPolicy
     port: int = CLIENT_PORT
+    locate: Locate = nowhere
 
 
 class EtcdSnapshots:
@@ -99,21 +111,27 @@ class EtcdSnapshots:
         except Exception as error:
             why = self._why(error)
             log.warning("no snapshot of etcd was taken", why=why)
-            found = SnapshotFailed(action.key, why, self._means.now() + RETRY)
+            found = SnapshotFailed(action.key, why, self._means.now() + RETRY, isinstance(error, Unable))
         finally:
             del self._tasks[action.cluster]
         self._known[action.cluster] = found
 
     @staticmethod
     def _why(error: Exception) -> str:
-        if isinstance(error, NotReadable | NotSaved | NoMember | BucketError | SealingError | GatewayError):
+        if isinstance(error, NotReadable | NotSaved | NotOnHost | NoMember | BucketError | SealingError | GatewayError):
             return str(error)
         if isinstance(error, TimeoutError):
             return f"it took longer than {LIMIT / 60:.0f} minutes"
         return type(error).__name__
 
     async def _take(self, action: TakeEtcdSnapshot) -> SnapshotTaken:
-        means, target = self._means, action.target
+        target = action.target
+        if isinstance(target, HostTarget):
+            return await saved_by(target, action, self._means.locate, self._means.now)
+        return await self._upload(action, target)
+
+    async def _upload(self, action: TakeEtcdSnapshot, target: SnapshotTarget) -> SnapshotTaken:
+        means = self._means
         if bool(target.recipients) is target.plain:
             raise NotSaved("spec.etcd.snapshot.s3: name recipients, or set plain to true, not both")
         bucket = bucket_of(await self._data(target.secret), str(target.secret), means.servers)
@@ -121,7 +139,8 @@ class EtcdSnapshots:
         async with means.gateway(action.cluster) as gateway:
             url, status = await best_member(gateway, action.hosts, means.port)
             at = means.now()
-            name = f"{bucket.folder}{action.cluster.namespace}/{action.cluster.name}/{_file(at, status, action)}"
+            file = _file(at, status, action.before) + (".age" if recipients else "")
+            name = f"{bucket.folder}{action.cluster.namespace}/{action.cluster.name}/{file}"
             reader = SnapshotReader(gateway.snapshot(url))
             content: AsyncIterator[bytes] = reader.parts()
             async with aclosing(sealed(content, recipients) if recipients else content) as written:  # type: ignore[type-var]
@@ -137,6 +156,5 @@ class EtcdSnapshots:
             raise NotSaved(f"Secret {key}: it can't be read") from None
 
 
-def _file(at: datetime, status: Status, action: TakeEtcdSnapshot) -> str:
-    end = ".age" if action.target.recipients else ""
-    return f"etcd-{at:%Y%m%dT%H%M%SZ}-{status.revision}-before-{action.before}.db{end}"
+def _file(at: datetime, status: Status, before: str) -> str:
+    return f"etcd-{at:%Y%m%dT%H%M%SZ}-{status.revision}-before-{before}.db"

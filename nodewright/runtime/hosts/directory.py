@@ -43,7 +43,7 @@ from nodewright.runtime.hosts.scope import Dependencies, Scope
 from nodewright.runtime.hosts.shapes import ASKED, Shapes
 from nodewright.runtime.hosts.unused import LastAsked
 from providers.base.capabilities import Quota
-from providers.base.contract import HostIdentity, HostState, Objects, Problem, Provider, Secrets
+from providers.base.contract import Host, HostIdentity, HostState, Objects, Problem, Provider, Secrets
 from providers.base.errors import ErrorClass, ProviderError
 from providers.base.registry import Registry, ScopeKey
 
@@ -202,6 +202,16 @@ class HostDirectory:
         if checked.scope is None or checked.problems:
             raise ProviderError(ErrorClass.INVALID_CONFIGURATION, self.faults(config, namespace))
         return self._unlisted_scope(checked.scope, config, namespace).provider()
+
+    def located(self, uid: str, namespace: str) -> tuple[Provider, Host] | None:
+        """The host of a Machine in ``namespace`` as it was listed last, and its provider; None: it is not known."""
+        key = self._home.get(uid)
+        scope = self._scopes.get(key) if key is not None and key.may_have_hosts_of(namespace) else None
+        host = scope.listing.host(uid) if scope is not None else None
+        try:
+            return None if scope is None or host is None else (scope.provider(), host)
+        except ProviderError:
+            return None
 
     def faults(self, config: Mapping[str, Any], namespace: str) -> str:
         """What is wrong with ``config``, "" if nothing is."""

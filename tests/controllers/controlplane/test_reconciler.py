@@ -11,7 +11,7 @@ from api import names
 from api.conditions import ControlPlaneCondition, MachineCondition, Reason
 from controllers.controlplane.reconciler import ControlPlaneReconciler
 from controllers.kernel.actions import Create, Delete, Event, Patch, RemoveEtcdMember
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.in_place import Revision, forbids_replacement
 from controllers.kernel.plan import Failed, Plan
 from controllers.kernel.refs import CLUSTER, CONTROL_PLANE, MACHINE, Key
@@ -47,7 +47,7 @@ class Etcd:
     said: EtcdRead = EtcdUnread("not yet")  # noqa: RUF009
     asked: tuple[tuple[str, str], ...] = ()
 
-    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+    def look(self, cluster: Key, hosts: tuple[EtcdHost, ...]) -> EtcdRead:
         self.asked = hosts
         return self.said
 
@@ -199,14 +199,10 @@ def test_an_update_that_is_not_seen_holds_up_every_other() -> None:
     ]
 
 
-def test_a_snapshot_that_is_asked_for_is_handed_over_with_the_version_and_changes_no_machine_by_itself() -> None:
+def test_a_snapshot_that_is_asked_for_changes_no_machine_by_itself_and_new_ones_know_of_it() -> None:
     asked = {"snapshot": {"path": "/var/backups/etcd", "keep": 5}}
     steady = ControlPlaneBuilder(etcd=asked)
     assert not patches(planned(world(steady, *three(steady)), members(True, True, True)), MACHINE)
-    upgraded = ControlPlaneBuilder(version="1.36.1", rollout={"inPlace": "Prefer"}, etcd=asked)
-    plan = planned(world(upgraded, *three(upgraded)), members(True, True, True))
-    [patch] = patches(plan, MACHINE).values()
-    assert patch.patch["metadata"]["annotations"][names.ETCD_SNAPSHOT] == "5:/var/backups/etcd"
     [body] = creates(planned(world(steady, *three(steady)[:2]), members(True, True)))
     assert body["metadata"]["annotations"][names.ETCD_SNAPSHOT] == "5:/var/backups/etcd"
 
@@ -462,5 +458,6 @@ def test_etcd_is_asked_at_the_addresses_of_the_hosts() -> None:
     control_plane = ControlPlaneBuilder()
     etcd = Etcd(members(True))
     ControlPlaneReconciler(etcd).observe(KEY, world(control_plane, machine(control_plane, 1)), None)
-    assert etcd.asked == (("node-cp-1", "10.0.0.1"),)
+    assert [(host.name, host.address) for host in etcd.asked] == [("node-cp-1", "10.0.0.1")]
+    assert all(host.uid for host in etcd.asked), "its provider may have a way to it"
     assert CONTROL_PLANE.plural == "controlplanes"

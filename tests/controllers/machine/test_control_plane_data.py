@@ -15,7 +15,7 @@ from controllers.bootstrap.founding import Founded
 from controllers.kernel.actions import CreateHost, EnsureBootstrap, Patch, RemoveBootstrap, UpdateHost
 from controllers.kernel.bootstrapping import BootstrapReads, DataAbsent, DataPresent, DataUnknown, JoinTarget, NoTarget
 from controllers.kernel.conditions import find
-from controllers.kernel.etcd import EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMember, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.plan import Plan
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostReads, ManagementCluster, Reached, Unreachable, Workload
@@ -213,7 +213,7 @@ class Etcd:
         self.read = read
         self.asked: list[tuple[tuple[tuple[str, str], ...], str]] = []
 
-    def look(self, cluster: Key, hosts: tuple[tuple[str, str], ...]) -> EtcdRead:
+    def look(self, cluster: Key, hosts: tuple[EtcdHost, ...]) -> EtcdRead:
         self.asked.append((hosts, str(cluster)))
         return self.read
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controllers.kernel.actions import RemoveEtcdMember
-from controllers.kernel.etcd import EtcdMembers, EtcdRead, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMembers, EtcdRead, EtcdUnread
 from controllers.kernel.refs import SECRET, Key
 from nodewright.runtime.etcd.directory import EtcdDirectory
 from tests.runtime.etcd.test_reading import CLUSTER, DEADLINE, Members, members, now, pem_of
@@ -81,7 +81,7 @@ async def test_an_unusable_secret_is_told_without_what_it_holds(
 ) -> None:
     await secret(town, pem_of(Members(tmp_path).ca)[0] if crt is None else crt, key)
     directory = EtcdDirectory(town.client, now)
-    hosts = (("m0", "127.0.0.1"),)
+    hosts = (EtcdHost("m0", "127.0.0.1"),)
     try:
         found = await seen(
             lambda: directory.look(CLUSTER, hosts),
@@ -100,7 +100,7 @@ async def test_a_missing_secret_is_named(town: Town) -> None:
     other = Key("default", "none")
     try:
         found = await seen(
-            lambda: directory.look(other, (("m0", "127.0.0.1"),)),
+            lambda: directory.look(other, (EtcdHost("m0", "127.0.0.1"),)),
             lambda read: isinstance(read, EtcdUnread) and "not read yet" not in read.why,
         )
         assert found == EtcdUnread("Secret default/none-etcd with etcd's CA: there is none")

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from controllers.kernel.actions import RemoveEtcdMember
-from controllers.kernel.etcd import EtcdMembers, EtcdUnread
+from controllers.kernel.etcd import EtcdHost, EtcdMembers, EtcdUnread
 from controllers.kernel.refs import Key
 from hack import credentials
 from hack.binaries import find
@@ -78,8 +78,8 @@ class Members:
         (folder / "ca.crt").write_bytes(pem_of(self.ca)[0])
 
     @property
-    def hosts(self) -> tuple[tuple[str, str], ...]:
-        return tuple((f"m{number}", address) for number, address in enumerate(LOCALS))
+    def hosts(self) -> tuple[EtcdHost, ...]:
+        return tuple(EtcdHost(f"m{number}", address) for number, address in enumerate(LOCALS))
 
     def start(self, name: str, address: str) -> None:
         binary = find("etcd")
@@ -88,7 +88,7 @@ class Members:
         crt, private = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         crt.write_bytes(certificate)
         credentials.private(private, key)
-        everybody = ",".join(f"{each}=http://{where}:{self.peer}" for each, where in self.hosts)
+        everybody = ",".join(f"{host.name}=http://{host.address}:{self.peer}" for host in self.hosts)
         flags = {
             "name": name,
             "data-dir": str(self.folder / name),
@@ -123,8 +123,8 @@ def members(tmp_path: Path) -> Iterator[Members]:
     require(("etcd",))
     found = Members(tmp_path)
     try:
-        for name, address in found.hosts:
-            found.start(name, address)
+        for host in found.hosts:
+            found.start(host.name, host.address)
         yield found
     finally:
         found.stop()
@@ -258,8 +258,8 @@ async def test_addresses_that_servers_may_not_have_are_not_connected_to(address:
     body = f'{{"members": [{{"ID": "5", "name": "a", "clientURLs": ["{url}"]}}]}}'.encode()
     async with _Saying(ca, body) as saying, Gateway(context_of(ca)) as gateway:
         port = int(saying.rsplit(":", 1)[1])
-        told = await read(gateway, (("a", "127.0.0.1"),), now(), port)
-        asked = await read(gateway, (("a", address), ("b", "evil.example/x")), now())
+        told = await read(gateway, (EtcdHost("a", "127.0.0.1"),), now(), port)
+        asked = await read(gateway, (EtcdHost("a", address), EtcdHost("b", "evil.example/x")), now())
     assert isinstance(told, EtcdMembers)
     assert [(m.healthy, m.why) for m in told.members] == [(False, refused)]
     assert asked == EtcdUnread(f"{url}: {refused}; {url}: {refused}")

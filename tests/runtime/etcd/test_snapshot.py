@@ -6,11 +6,12 @@ import hashlib
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, script
+from controllers.bootstrap.etcd_snapshot import EtcdSnapshot, Layout, saved_of, script
 from hack import credentials
 from tests.runtime.etcd.test_reading import LOCALS, Members, members, pem_of
 from tests.runtime.stub_server import until
@@ -34,11 +35,11 @@ class Host:
         (self.pki / "healthcheck-client.crt").write_bytes(certificate)
         credentials.private(self.pki / "healthcheck-client.key", key)
 
-    def take(self, version: str = "v1.36.3", keep: int = 2, url: str = "") -> subprocess.CompletedProcess[str]:
-        text = script(
-            EtcdSnapshot(str(self.backups), keep), version, url=url or self.url, pki=str(self.pki),
-            mark=str(self.folder / "mark"),
-        )  # fmt: skip
+    def take(
+        self, version: str = "v1.36.3", keep: int = 2, url: str = "", key: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        layout = Layout(url or self.url, str(self.pki), str(self.folder / "mark"))
+        text = script(EtcdSnapshot(str(self.backups), keep), version, key, layout)
         return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, timeout=60)
 
     def put(self) -> bool:
@@ -100,3 +101,26 @@ async def test_no_etcd_no_answer_and_no_room_leave_nothing_behind(host: Host) ->
     done = host.take()
     assert done.returncode == 0
     assert "nothing to take" in done.stdout
+
+
+async def test_who_waits_for_one_reads_where_it_is_and_the_step_of_the_same_version_takes_it_for_its_own(
+    host: Host,
+) -> None:
+    done = host.take(key="step-1")
+    saved = saved_of(done.stdout)
+    assert saved is not None, done.stdout + done.stderr
+    [file] = host.files()
+    assert saved.path == str(file)
+    assert saved.size_bytes == file.stat().st_size
+    assert saved.revision >= 2
+    assert len(done.stdout.splitlines()) == 1
+    again = saved_of(host.take(key="step-1").stdout)
+    assert again is not None
+    assert replace(again, age=saved.age) == saved, "a crash takes no second one"
+    assert "taken before" in host.take().stdout
+    assert host.files() == [file]
+    assert saved_of(host.take(key="step-2").stdout)
+    assert "taken before" not in host.take(key="step-3").stderr
+    failed = host.take(key="step-4", url="https://127.0.0.1:1")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "gives no snapshot" in failed.stderr

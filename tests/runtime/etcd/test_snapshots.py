@@ -14,6 +14,7 @@ import pyrage
 import pytest
 
 from controllers.kernel.actions import TakeEtcdSnapshot
+from controllers.kernel.etcd import EtcdHost
 from controllers.kernel.etcd_snapshots import SnapshotFailed, SnapshotTaken, SnapshotTarget, SnapshotUnderWay
 from controllers.kernel.refs import SECRET, Key
 from nodewright.runtime.etcd.directory import EtcdDirectory
@@ -54,7 +55,7 @@ async def bucket_secret(town: Town, url: str) -> None:
     await town.client.create(SECRET, body)
 
 
-def ordered(hosts: tuple[tuple[str, str], ...], *recipients: str) -> TakeEtcdSnapshot:
+def ordered(hosts: tuple[EtcdHost, ...], *recipients: str) -> TakeEtcdSnapshot:
     return TakeEtcdSnapshot(
         CLUSTER, hosts, SnapshotTarget(BACKUPS, recipients, plain=not recipients), "step-1", "v1.36.3", "a test"
     )
@@ -69,7 +70,7 @@ async def put(directory: EtcdDirectory, members: Members) -> bool:
     body = {"key": "a2V5", "value": base64.b64encode(NEEDLE).decode()}
     async with directory.gateway(CLUSTER) as gateway:
         try:
-            await gateway._ask(f"https://{members.hosts[0][1]}:{members.client}", "/v3/kv/put", body)
+            await gateway._ask(f"https://{members.hosts[0].address}:{members.client}", "/v3/kv/put", body)
         except GatewayError:
             return False
     return True
