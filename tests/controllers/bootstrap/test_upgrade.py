@@ -15,7 +15,17 @@ from controllers.bootstrap.join import Install, Join
 from controllers.bootstrap.prepare import LISTED
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import effective
-from controllers.bootstrap.steps import Binary, Command, ContentFile, Files, Packages, Present, Service, Steps, TimeServers
+from controllers.bootstrap.steps import (
+    Binary,
+    Command,
+    ContentFile,
+    Files,
+    Packages,
+    Present,
+    Service,
+    Steps,
+    TimeServers,
+)
 from controllers.bootstrap.upgrade import no_other_version, upgrade_steps
 from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.specs import bootstraps
