@@ -98,7 +98,7 @@ def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     back = worker_way_back.put_back(attempt)
     rescued = (replace(step, rescue=back, rescue_after=_tries(step)) for step in changes)
     over = Step("note that the change is done", Script(worker_way_back.OVER))
-    paths = [*(file.path for file in (*plain, *secret)), *worker_users.sudoers(spec)]
+    paths = [*(file.path for file in plain), *(file.path for file in secret), *worker_users.sudoers(spec)]
     kept = worker_way_back.keep(attempt, paths, {**documents.SYSCTLS, **(spec.sysctls or {})})
     return (kept, *rescued, over, worker_users.taken())
 
