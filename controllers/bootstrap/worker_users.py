@@ -24,11 +24,17 @@ umask 077
 users=/var/lib/nodewright/users
 login=$(cat /var/lib/nodewright/ssh/login 2> /dev/null || echo root)
 
-no_user() { # no_user NAME: one that steps made. What is in its home stays, as root's: its number may be given again
+no_user() { # no_user NAME: one that steps made. Its home stays beside its place, as root's: whoever gets the number or
+  # the name later has neither its files nor its keys
   usermod -L -e 1 "$1" || return
   loginctl terminate-user "$1" > /dev/null 2>&1
   home=$(getent passwd "$1" | cut -d: -f6)
-  case $home in */"$1") [ ! -d "$home" ] || { chown -R -P root:root "$home" && chmod 700 "$home"; } || return ;; esac
+  case $home in
+    */"$1") [ ! -d "$home" ] || mv "$home" "$home.was-$(date +%s)" || return ;;
+  esac
+  for was in "$home".was-*; do
+    [ ! -d "$was" ] || { chown -R -P root:root "$was" && chmod 700 "$was"; } || return
+  done
   userdel -f "$1" # -f: a pod may run with the same number
 }
 

@@ -75,12 +75,21 @@ def test_a_user_that_is_taken_out_goes_and_one_that_was_there_before_loses_only_
     root.run("echo mine > /home/ops/mine")
     changed(root)
     assert root.run("id ops").returncode != 0
-    assert root.run("stat -c '%U %a' /home/ops/mine /home/ops").stdout.split()[::2] == ["root", "root"]
-    assert root.run("stat -c %a /home/ops").stdout == "700\n"
+    assert root.run("stat -c %U /home/ops.was-*/mine").stdout == "root\n"
+    assert root.run("stat -c '%U %a' /home/ops.was-*").stdout == "root 700\n"
+    assert root.run("test -e /home/ops").returncode != 0
     assert set(root.run("id -nG old").stdout.split()) == {"old", "adm"}
     assert keys(root, "old") == f"{OLD}\n"
     assert root.run("ls /etc/sudoers.d").stdout.find("nodewright") == -1
     assert not root.changed(worker_users.USERS).exists()
+
+
+def test_a_user_that_comes_back_has_nothing_of_the_one_before(root: Chroot) -> None:
+    joined(root, OPS)
+    changed(root)
+    changed(root, {"name": "ops", "sshAuthorizedKeys": [TWO]})
+    assert keys(root, "ops") == f"{TWO}\n"
+    assert root.run("id -nG ops").stdout == "ops\n"
 
 
 def test_keys_groups_sudo_and_shell_of_a_user_follow_the_spec(root: Chroot) -> None:

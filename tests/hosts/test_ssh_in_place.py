@@ -215,7 +215,7 @@ def test_users_and_files_of_secrets_are_changed_under_running_pods_and_users_go_
     kubectl("delete", "pod", "stays", "--wait")
     removed(kubectl, "people", guest)
     assert guest.execute("id ops").returncode != 0, "whoever has the host next has no users of others"
-    guest.execute("rm -rf /home/ops /etc/example")
+    guest.execute("rm -rf /home/ops.was-* /etc/example")
 
 
 def test_a_change_that_has_no_time_service_leaves_no_users(pool: Pool, mirror: Mirror, kubectl: Kubectl) -> None:
