@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from api.bootstrap import BootstrapSpec, HostCommand, HostFile, Proxy
+from api.bootstrap import BootstrapSpec, HostCommand, HostFile, Proxy, User
 from api.durations import parse_duration
-from controllers.bootstrap import documents, runtime
+from controllers.bootstrap import documents, runtime, worker_users
 from controllers.bootstrap.settings import Settings
 from controllers.bootstrap.steps import (
     Account,
@@ -51,13 +51,7 @@ _NO_CONTENTS: Contents = MappingProxyType({})
 def host_steps(settings: Settings, server_host: str, contents: Contents = _NO_CONTENTS) -> tuple[Step, ...]:
     """Users and files first, since the user's commands may need them; then the kernel. ``contents``: see ``Join``."""
     spec = settings.spec
-    steps = [
-        Step(
-            f"make the user {user.name}",
-            _account(user.name, user.shell, user.groups, user.sudo, user.ssh_authorized_keys),
-        )
-        for user in spec.users or ()
-    ]
+    steps = [*((worker_users.noted(spec),) if spec.users else ()), *user_steps(spec)]
     written = tuple(_file(file, contents) for file in spec.files or () if file.path != runtime.CONFIG)
     if written:
         steps.append(Step("write files", Files((*written, file_list(spec)))))
@@ -127,10 +121,14 @@ def _file(file: HostFile, contents: Contents = _NO_CONTENTS) -> File:
     return File(file.path, text, mode, owner=file.owner or "")
 
 
-def _account(
-    name: str, shell: str | None, groups: list[str] | None, sudo: str | None, keys: list[str] | None
-) -> Account:
-    return Account(name, shell or "/bin/bash", tuple(groups or ()), sudo or "", tuple(keys or ()))
+def user_steps(spec: BootstrapSpec) -> tuple[Step, ...]:
+    """Each gives a user what it lacks."""
+    return tuple(Step(f"make the user {user.name}", _account(user)) for user in spec.users or ())
+
+
+def _account(user: User) -> Account:
+    groups, keys = tuple(user.groups or ()), tuple(user.ssh_authorized_keys or ())
+    return Account(user.name, user.shell or worker_users.SHELL, groups, user.sudo or "", keys)
 
 
 def kernel_files(spec: BootstrapSpec) -> tuple[Step, ...]:

@@ -223,31 +223,42 @@ archive() { # archive URL SHA256 FOLDER
 }
 """,
     "account": """\
+given() { # given LINE: notes what a user is about to get, which may be taken away again
+  grep -qxF -e "$1" "$users" 2> /dev/null || printf '%s\\n' "$1" >> "$users"
+}
+
 account() { # account NAME SHELL GROUPS SUDO, with the keys as base64 on its standard input
+  users=${state%/*}/users
   if ! getent passwd "$1" > /dev/null; then
     own=-U
     if getent group "$1" > /dev/null; then own="-g$1"; fi
-    umask_022 useradd -m -s "$2" "$own" "$1" || return 1
+    given "user $1" && umask_022 useradd -m -s "$2" "$own" "$1" || return 1
   fi
   for group in $(echo "$3" | tr ',' ' '); do
     getent group "$group" > /dev/null || groupadd "$group" || return 1
-    usermod -a -G "$group" "$1" || return 1
+    case " $(id -nG "$1") " in *" $group "*) continue ;; esac
+    given "group $1 $group" && usermod -a -G "$group" "$1" || return 1
   done
-  if [ -n "$4" ]; then
+  if [ -n "$4" ] && [ "$(cat "${state%/*}/ssh/login" 2> /dev/null)" = "$1" ]; then
+    echo "what $1 may do by sudo stays as it is: the controllers log in as this user"
+  elif [ -n "$4" ]; then
     command -v visudo > /dev/null || { echo "sudo is not installed: the image has to bring it"; return 1; }
     mkdir -p "$state/sudoers" && echo "$1 $4" > "$state/sudoers/$1" && chmod 440 "$state/sudoers/$1" || return 1
     visudo -c -q -f "$state/sudoers/$1" || { echo "sudo does not understand $1 $4"; return 1; }
-    mv -f "$state/sudoers/$1" "/etc/sudoers.d/90-nodewright-$1" || return 1
+    given "sudo $1" && mv -f "$state/sudoers/$1" "/etc/sudoers.d/90-nodewright-$1" || return 1
   fi
-  home=$(getent passwd "$1" | cut -d: -f6)
-  group=$(id -g "$1")
   base64 -d > "$state/keys"
-  [ -s "$state/keys" ] || return 0
-  mkdir -p "$home/.ssh" && touch "$home/.ssh/authorized_keys" || return 1
-  while IFS= read -r key; do
-    grep -qxF -e "$key" "$home/.ssh/authorized_keys" || printf '%s\\n' "$key" >> "$home/.ssh/authorized_keys"
-  done < "$state/keys"
-  chmod 700 "$home/.ssh" && chmod 600 "$home/.ssh/authorized_keys" && chown -R "$1:$group" "$home/.ssh"
+  [ ! -s "$state/keys" ] || authorized "$1" "$(getent passwd "$1" | cut -d: -f6)"
+}
+
+authorized() { # authorized NAME HOME: in a home nothing is done with more rights than its user has
+  bounded runuser -u "$1" -- sh -c 'cat "$1/.ssh/authorized_keys"' sh "$2" > "$state/had" 2> /dev/null
+  grep -vxFf "$state/had" "$state/keys" > "$state/new-keys" || return 0
+  while IFS= read -r key; do given "key $1 $key" || return 1; done < "$state/new-keys"
+  [ -d "$2" ] || { umask_022 mkdir -p "$2" && chown "$1:" "$2"; } || return 1
+  limited 20 runuser -u "$1" -- sh -c 'umask 077 && mkdir -p "$1/.ssh" && chmod 700 "$1/.ssh" && cd "$1/.ssh" || exit
+    if [ -n "$(tail -c 1 authorized_keys 2> /dev/null)" ]; then echo >> authorized_keys; fi
+    cat >> authorized_keys && chmod 600 authorized_keys' sh "$2" < "$state/new-keys"
 }
 """,
     "noswap": """\
@@ -272,26 +283,49 @@ permissive() {
 }
 """,
     "time_servers": """\
-time_servers() { # time_servers SERVER…
+time_servers() { # time_servers SERVER…: these, and none of a call before
   if command -v chronyd > /dev/null; then
     file=/etc/chrony.conf
     if [ -d /etc/chrony ]; then file=/etc/chrony/chrony.conf; fi
-    for server in "$@"; do
-      grep -qxF -e "server $server iburst" "$file" || echo "server $server iburst" >> "$file" || return 1
-    done
-    for unit in chrony.service chronyd.service; do
-      if systemctl is-active --quiet "$unit"; then systemctl restart "$unit"; return; fi
-    done
-    return 0
+    [ "$#" -gt 0 ] || [ -e "$file" ] || return 0
+    cat "$file" 2> /dev/null | sed '/^# Nodewright: begin$/,/^# Nodewright: end$/d' > "$state/others" || return 1
+    {
+      cat "$state/others"
+      [ "$#" -eq 0 ] || echo "# Nodewright: begin"
+      for server in "$@"; do
+        grep -qxF -e "server $server iburst" "$state/others" || echo "server $server iburst"
+      done
+      [ "$#" -eq 0 ] || echo "# Nodewright: end"
+    } > "$state/time"
+    timed "$file" chrony.service chronyd.service
+    return
   fi
   for folder in /usr/lib/systemd /lib/systemd; do
     [ -x "$folder/systemd-timesyncd" ] || continue
-    printf '[Time]\\nNTP=%s\\n' "$*" | base64 | put 644 /etc/systemd/timesyncd.conf.d/nodewright.conf || return 1
-    systemctl enable systemd-timesyncd.service && systemctl restart systemd-timesyncd.service
+    file=/etc/systemd/timesyncd.conf.d/nodewright.conf
+    { [ "$#" -eq 0 ] || printf '[Time]\\nNTP=%s\\n' "$*"; } > "$state/time"
+    [ "$#" -eq 0 ] || enabled systemd-timesyncd.service || return 1
+    [ "$#" -gt 0 ] || [ -e "$file" ] || return 0
+    timed "$file" systemd-timesyncd.service
     return
   done
+  [ "$#" -gt 0 ] || return 0
   echo "neither chrony nor systemd-timesyncd is there: the image has to bring one"
   return 1
+}
+
+timed() { # timed FILE UNIT…: the file becomes as $state/time, and the unit that is there is restarted with it
+  late=$state/restart.time
+  if [ ! -e "$late" ] && cmp -s "$state/time" "$1"; then return 0; fi
+  : > "$late"
+  base64 "$state/time" | put "$(stat -c %a "$1" 2> /dev/null || echo 644)" "$1" || return 1
+  shift
+  for unit in "$@"; do
+    if [ "$#" -gt 1 ] && ! systemctl is-active --quiet "$unit"; then continue; fi
+    systemctl restart "$unit" || return 1
+    break
+  done
+  rm -f "$late"
 }
 """,
 }

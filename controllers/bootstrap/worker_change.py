@@ -1,7 +1,8 @@
 """Join → the steps that bring a worker that has joined to what its Machine asks for now, where it stands.
 
-Files, proxies, kernel settings, container runtime, kubeadm, ``kubeadm upgrade node`` (which writes the kubelet's
-configuration), kubelet. Each step may be repeated, does nothing where all is as asked for, and has a way back.
+Users, files, proxies, time servers, kernel settings, container runtime, kubeadm, ``kubeadm upgrade node`` (which writes
+the kubelet's configuration), kubelet. Each step may be repeated, does nothing where all is as asked for, and has a way
+back. What users lose comes last, and has none.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from api.bootstrap import BootstrapSpec
-from controllers.bootstrap import documents, prepare, worker_way_back
+from controllers.bootstrap import documents, prepare, worker_users, worker_way_back
 from controllers.bootstrap.install import kubernetes_program, present, repositories, runtime_steps
 from controllers.bootstrap.join import Join
-from controllers.bootstrap.steps import ContentFile, File, Files, Present, Script, Service, Step
+from controllers.bootstrap.steps import Account, ContentFile, File, Files, Present, Script, Service, Step, TimeServers
 from controllers.kernel.memory import digest
 
 TRIES: Final = 10
@@ -74,9 +75,12 @@ def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     kubeadm, kubelet = (kubernetes_program(join, each) or present(join, each) for each in ("kubeadm", "kubelet"))
     patches = documents.patch_files(spec)
     changes = (
+        worker_users.noted(spec),
+        *prepare.user_steps(spec),
         *_files(spec, plain),
         *(Step(f"write {each.path}", each) for each in secret),
         *_proxies(join),
+        Step("set time servers", TimeServers(tuple(spec.ntp.servers) if spec.ntp else ())),
         *prepare.kernel_files(spec),
         _applied(spec),
         *repositories(join),
@@ -94,15 +98,14 @@ def steps(join: Join, upgraded: Step) -> tuple[Step, ...]:
     back = worker_way_back.put_back(attempt)
     rescued = (replace(step, rescue=back, rescue_after=_tries(step)) for step in changes)
     over = Step("note that the change is done", Script(worker_way_back.OVER))
-    paths = [*(file.path for file in plain), *(file.path for file in secret)]
+    paths = [*(file.path for file in plain), *(file.path for file in secret), *worker_users.sudoers(spec)]
     kept = worker_way_back.keep(attempt, paths, {**documents.SYSCTLS, **(spec.sysctls or {})})
-    return (kept, *rescued, over)
+    return (kept, *rescued, over, worker_users.taken())
 
 
 def _tries(step: Step) -> int:
-    return (
-        1 if step is WAIT or step.name == _APPLY or isinstance(step.action, Present | Service | ContentFile) else TRIES
-    )
+    at_once = isinstance(step.action, Present | Service | ContentFile | Account | TimeServers)
+    return 1 if at_once or step is WAIT or step.name == _APPLY else TRIES
 
 
 def _applied(spec: BootstrapSpec) -> Step:

@@ -16,6 +16,7 @@ from controllers.bootstrap.documents import MODULES_FILE, SYSCTL_FILE
 from controllers.bootstrap.prepare import LISTED, PROXY_FILES
 from controllers.bootstrap.steps import Script, Step
 from controllers.bootstrap.way_back import FORMER
+from controllers.bootstrap.worker_users import TAKER, USERS
 
 PROGRAMS: Final = (
     "/usr/bin/kubelet", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env",
@@ -23,6 +24,7 @@ PROGRAMS: Final = (
     "/usr/local/bin/containerd", "/usr/local/bin/containerd-shim-runc-v2", "/usr/local/sbin/runc",
     "/etc/containerd/config.toml", "/etc/systemd/system/containerd.service", LISTED,
     *PROXY_FILES.values(), SYSCTL_FILE, MODULES_FILE,
+    "/etc/chrony.conf", "/etc/chrony/chrony.conf", "/etc/systemd/timesyncd.conf.d/nodewright.conf",
 )  # fmt: skip
 """Where kubelet and container runtime are, however they came there, and what else of a host a change writes."""
 _KEEP: Final = r"""#!/bin/sh
@@ -60,6 +62,10 @@ done <<END
 $paths
 $(cat "$root$listed" 2> /dev/null)
 END
+if [ ! -e "$new/users" ]; then # what users have by then
+  if [ -e "$root$users" ]; then cp "$root$users" "$new/users.new"; else : > "$new/users.new"; fi
+  mv -f "$new/users.new" "$new/users"
+fi
 while IFS= read -r name; do # what the kernel has now, unless it was noted before
   if [ -z "$name" ] || grep -qF -e "$name = " "$new/sysctls" 2> /dev/null; then continue; fi
   value=$(sysctl -n "$name" 2> /dev/null) || continue
@@ -93,11 +99,14 @@ while IFS= read -r path; do
   echo "$path was put back"
 done < "$restored"
 while IFS= read -r path; do
-  [ ! -f "$root$path" ] || { rm -f "$root$path" && echo "$path was removed"; }
+  [ ! -f "$root$path" ] || { rm -f "$root$path" && echo "$path" >> "$restored" && echo "$path was removed"; }
 done < "$former/absent"
 rm -rf "$archives" # what was unpacked is no longer what is there
 if [ -e "$former/sysctls" ]; then sysctl -e -q -p "$former/sysctls" || true; fi
 systemctl daemon-reload
+if grep -q -e chrony -e timesyncd "$restored"; then
+  for unit in chrony.service chronyd.service systemd-timesyncd.service; do systemctl try-restart "$unit" || true; done
+fi
 systemctl restart containerd.service || true
 systemctl reset-failed kubelet.service || true
 systemctl restart kubelet.service
@@ -107,6 +116,7 @@ while [ "$steady" -lt 3 ]; do
   systemctl is-active --quiet kubelet.service || { echo "the kubelet of before does not run either"; exit 1; }
   steady=$((steady + 1))
 done
+[ ! -e "$former/users" ] || [ ! -e "$root$taker" ] || /bin/sh "$root$taker" "$former/users"
 : > "$former/over"
 echo "the host went back: kubelet, container runtime, configuration and files are those of before"
 """
@@ -135,12 +145,12 @@ def keeping(
     attempt: str, files: Sequence[str], *, sysctls: Iterable[str] = (), root: str = "", former: str = FORMER
 ) -> str:
     """``root``: folder in which the host's files are, for tests."""
-    back = script(_BACK, former=former, root=root, archives=root + _ARCHIVES)
+    back = script(_BACK, former=former, root=root, archives=root + _ARCHIVES, taker=TAKER)
     paths = "\n".join(dict.fromkeys([*PROGRAMS, *files]))
     encoded = base64.b64encode(back.encode()).decode()
     noted = "\n".join(sorted(sysctls))
-    values = {"former": former, "root": root, "attempt": attempt, "paths": paths, "listed": LISTED, "back": encoded}
-    return script(_KEEP, **values, sysctls=noted)
+    values = {"former": former, "root": root, "attempt": attempt, "paths": paths, "listed": LISTED, "users": USERS}
+    return script(_KEEP, **values, back=encoded, sysctls=noted)
 
 
 def script(text: str, **values: str) -> str:

@@ -176,7 +176,7 @@ def _spec_hash(spec: Mapping[str, Any], config: Mapping[str, Any], asked: Versio
         raise _BadFieldError("providerConfig", f"is not plain data: {error}") from error
 
 
-_UNDER_PODS = ("kubeletConfiguration", "patches", "files", "proxy", "sysctls", "kernelModules")
+_UNDER_PODS = ("kubeletConfiguration", "patches", "files", "users", "ntp", "proxy", "sysctls", "kernelModules")
 """Fields of ``spec.bootstrap`` whose change restarts the kubelet, for a proxy containerd too; pods run on."""
 _DRAINED = ("packages", "archives")
 """Those that say where programs come from. Together with the versions they are all that steps change on a worker."""

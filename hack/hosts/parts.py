@@ -18,6 +18,8 @@ PACKAGES = {
     "cloud-init": "",
 }
 """Program → Debian package that brings it; "" for those that only run inside of the hosts."""
+BMC_PACKAGES = {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}
+"""The same for tests of power commands. The other tests do without them."""
 INOTIFY_INSTANCES = 8192
 """For all hosts of this machine together; a host with a kubelet takes about 20."""
 REMEDY = "run `make lab` as root on Debian or Ubuntu"
@@ -35,13 +37,20 @@ def missing() -> str:
     return f"{', '.join(lacking)} not found: {REMEDY}" if lacking else ""
 
 
+def no_bmc() -> str:
+    """The same for a BMC of a host."""
+    lacking = [program for program in BMC_PACKAGES if shutil.which(program) is None]
+    return f"{', '.join(lacking)} not found: {REMEDY}" if lacking else ""
+
+
 def install() -> None:
     """Install what is missing from the distribution. Raises LabError where that can't be done."""
-    lacking = [package for program, package in PACKAGES.items() if package and shutil.which(program) is None]
+    wanted = {**PACKAGES, **BMC_PACKAGES}
+    lacking = [package for program, package in wanted.items() if package and shutil.which(program) is None]
     if not lacking:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise LabError(missing())
+        raise LabError(missing() or no_bmc())
     run("apt-get", "update", "-q")
     run("apt-get", "install", "-q", "-y", "--no-install-recommends", *lacking)
 

@@ -88,7 +88,12 @@ reset() {
     empty /var/lib/etcd
     rm -f /var/lib/nodewright/control-plane /var/lib/nodewright/control-plane-begun
   fi
+  taker=/var/lib/nodewright/take-users # there if steps made users, or gave something to one
+  if [ -e "$taker" ] && ! bounded /bin/sh "$taker" /dev/null; then
+    trouble "users of its Machine are left: $(tail -n 3 "$home/output" | tr '\\n' ' ' | head -c 400)"
+  fi
   rm -rf /etc/kubernetes /etc/nodewright /var/lib/nodewright/former /var/lib/nodewright/files
+  rm -f "$taker" /var/lib/nodewright/users.wanted
   rm -rf /var/lib/cni /var/lib/dockershim /var/run/kubernetes
   [ ! -e /etc/kubernetes ] || trouble "/etc/kubernetes can't be removed"
   for file in /usr/bin/kubelet /usr/bin/kubeadm /etc/systemd/system/kubelet.service /etc/cni/net.d/*; do

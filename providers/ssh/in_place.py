@@ -9,7 +9,7 @@ from providers.base.errors import ErrorClass, ProviderError
 from providers.ssh.claims import Claim
 from providers.ssh.looks import failure_of, gave_up
 
-CHANGED_IN_PLACE = "versions, kubelet configuration, files, proxies, kernel settings and where programs come from"
+CHANGED_IN_PLACE = "versions, kubelet configuration, files, users, time servers, proxies, kernel settings and sources"
 _POLL = 3.0
 """Seconds between two looks at a host that is being changed."""
 

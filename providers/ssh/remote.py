@@ -12,6 +12,7 @@ the host, what goes through ``echo`` of the shell cannot. Answers are lines of a
 | ``releasing`` | the host is being cleaned |
 | ``changing`` | the hash of the request that the host is brought to |
 | ``changed`` | the hash of the last one whose steps are done |
+| ``login`` | the user as whom the controllers logged in |
 | ``kubelet`` | which file the kubelet is, and the version that it tells |
 | ``commanded`` | the user's command was run in this release |
 | ``rebooting`` | the boot id that the host has to lose before it is free |
@@ -133,6 +134,7 @@ _START = """\
 lock
 [ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
+  login
   echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || stop
   run_unit "$join_unit" || stop
   echo "$id" > "$home/started.new" && mv -f "$home/started.new" "$home/started" || stop
@@ -148,6 +150,7 @@ if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then
   if runs "$join_unit" && [ ! -e "$bootstrap/failure" ]; then echo yes | tell busy; else echo yes | tell joining; fi
   exit 0
 fi
+login
 runs "$change_unit" && state=running || state=still
 if [ ! -e "$home/changing" ] && [ "$(cat "$home/changed" 2>/dev/null)" = "$hash" ]; then
   { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
@@ -223,6 +226,7 @@ if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
 fi
 lock
 [ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
+login
 : > "$home/releasing"
 echo "$script" | put 600 "$home/clean.sh" && echo "$unit" | put 644 "$units/$clean_unit" || stop
 run_unit "$clean_unit" || stop

@@ -287,7 +287,7 @@ def test_time_servers_are_told_to_chrony_once_or_their_absence_is_said(root: Chr
     root.write("/etc/chrony/chrony.conf", "pool 2.debian.pool.ntp.org iburst\n")
     for _ in range(2):
         assert root.run(script).returncode == 0
-    servers = "server time.example iburst\nserver 10.0.0.8 iburst\n"
+    servers = "# Nodewright: begin\nserver time.example iburst\nserver 10.0.0.8 iburst\n# Nodewright: end\n"
     assert root.read("/etc/chrony/chrony.conf") == f"pool 2.debian.pool.ntp.org iburst\n{servers}"
     assert "restart chrony.service" in root.read("/srv/systemctl")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from api.names import HOST_FILES_SECRET_TYPE
 from hack.hosts.guests import Guest
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import Mirror, checksums
@@ -168,6 +170,65 @@ def test_configuration_and_files_are_changed_under_running_pods(pool: Pool, mirr
     assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0]
     kubectl("delete", "pod", "stays", "--wait")
     removed(kubectl, "configured", guest)
+
+
+def rotated(kubectl: Kubectl, text: str) -> None:
+    data = {"conf": base64.b64encode(text.encode()).decode()}
+    kind = {"apiVersion": "v1", "kind": "Secret", "type": HOST_FILES_SECRET_TYPE}
+    apply(kubectl, {**kind, "metadata": {"name": "rotated", "namespace": "default"}, "data": data})
+
+
+def secret_file(revision: str) -> dict[str, Any]:
+    source = {"secret": {"name": "rotated", "key": "conf"}, "revision": revision}
+    return {"path": "/etc/example/secret.conf", "contentFrom": source}
+
+
+def test_users_and_files_of_secrets_are_changed_under_running_pods_and_users_go_with_the_machine(
+    pool: Pool, mirror: Mirror, kubectl: Kubectl
+) -> None:
+    rotated(kubectl, "first\n")
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("people"))
+    guest, _ = joined(kubectl, pool, "people")
+    apply(kubectl, pause_pod("stays", guest.name))
+    kubectl.wait("condition=Ready", "pod/stays", timeout=60)
+    before = kubectl.json("get", "pod", "stays")
+    ops = {"name": "ops", "sudo": "ALL=(ALL) NOPASSWD:ALL", "sshAuthorizedKeys": ["ssh-ed25519 AAAA ops"]}
+
+    def becomes(content: str, **bootstrap: Any) -> None:
+        change(kubectl, "people", {"bootstrap": bootstrap})
+        until(lambda: guest.execute("cat /etc/example/secret.conf").stdout == content, 120)
+        until(lambda: not (guest.root / "var/lib/nodewright/ssh/changing").exists(), 120)
+        kubectl.wait("condition=UpToDate", "machine/people", timeout=60)
+
+    becomes("first\n", users=[ops], files=[secret_file("1")])
+    assert guest.execute("sudo -n -u ops sudo -n id -u").stdout == "0\n"
+    assert guest.execute("cat /home/ops/.ssh/authorized_keys").stdout == "ssh-ed25519 AAAA ops\n"
+    rotated(kubectl, "second\n")
+    becomes("second\n", users=[], files=[secret_file("2")])
+    assert guest.execute("id ops").returncode != 0
+    assert "nodewright" not in guest.execute("ls /etc/sudoers.d").stdout
+    becomes("second\n", users=[ops], files=[secret_file("2")])
+    after = kubectl.json("get", "pod", "stays")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert [each["restartCount"] for each in after["status"]["containerStatuses"]] == [0]
+    kubectl("delete", "pod", "stays", "--wait")
+    removed(kubectl, "people", guest)
+    assert guest.execute("id ops").returncode != 0, "whoever has the host next has no users of others"
+    guest.execute("rm -rf /home/ops.was-* /etc/example")
+
+
+def test_a_change_that_has_no_time_service_leaves_no_users(pool: Pool, mirror: Mirror, kubectl: Kubectl) -> None:
+    apply(kubectl, joining_cluster(mirror))
+    apply(kubectl, machine("timeless"))
+    guest, _ = joined(kubectl, pool, "timeless")
+    change(kubectl, "timeless", {"bootstrap": {"users": [{"name": "half"}], "ntp": {"servers": ["time.example"]}}})
+    kubectl.wait(REASON, "machine/timeless", timeout=120)
+    message = kubectl("get", "machine", "timeless", MESSAGE)
+    assert "neither chrony nor systemd-timesyncd is there" in message
+    assert "the host went back" in message
+    assert guest.execute("id half").returncode != 0
+    removed(kubectl, "timeless", guest)
 
 
 def test_a_sysctl_that_can_not_be_set_gives_way_to_the_kernel_proxies_and_files_of_before(

@@ -51,6 +51,14 @@ async def test_a_secret_of_another_type_than_is_asked_for_is_refused_also_when_i
         await reader.read("cloud", "nodewright.dev/host-files")
 
 
+async def test_files_of_hosts_are_read_anew_each_time(town: Town) -> None:
+    """A change of a host that another content is to come with is made once."""
+    body = {**secret("files", key="first"), "type": "nodewright.dev/host-files"}
+    await town.client.create(SECRET, body)
+    reader = NamespaceSecrets(town.client, "default")
+    assert await reader.read("files") is not await reader.read("files")
+
+
 async def test_a_secret_is_held_for_a_while_and_read_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     await town.client.create(SECRET, secret("cloud", login="bob"))
     reader = NamespaceSecrets(town.client, "default")

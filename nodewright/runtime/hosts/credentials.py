@@ -7,7 +7,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 
-from api.names import BOOTSTRAP_SECRET_TYPE
+from api.names import BOOTSTRAP_SECRET_TYPE, HOST_FILES_SECRET_TYPE
 from controllers.kernel.refs import SECRET, Key, Obj
 from nodewright.runtime.kube.client import ObjectClient
 from nodewright.runtime.kube.errors import ApiError, KubeError
@@ -16,6 +16,10 @@ from providers.base.errors import ErrorClass, ProviderError
 
 HELD = 60.0
 """Seconds. Many hosts are made with the same user data."""
+_READ_ANEW = frozenset({BOOTSTRAP_SECRET_TYPE, HOST_FILES_SECRET_TYPE})
+"""Types of one host's token, whose next host has another, and of files: a change that a new content brings is made
+once.
+"""
 
 
 def secrets_by(client: ObjectClient) -> Callable[[str], Secrets]:
@@ -47,7 +51,7 @@ class NamespaceSecrets:
         secret = await self._read(name)
         data = _data(secret, f"Secret {self._namespace}/{name}")
         kind = str(secret.get("type") or "")
-        if kind != BOOTSTRAP_SECRET_TYPE:  # one host's alone: its next host has another token
+        if kind not in _READ_ANEW:
             self._held[name] = (now, kind, data)
         return kind, data
 

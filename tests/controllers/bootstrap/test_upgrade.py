@@ -15,7 +15,17 @@ from controllers.bootstrap.join import Install, Join
 from controllers.bootstrap.prepare import LISTED
 from controllers.bootstrap.refusal import Refusal
 from controllers.bootstrap.settings import effective
-from controllers.bootstrap.steps import Binary, Command, ContentFile, Files, Packages, Present, Service, Steps
+from controllers.bootstrap.steps import (
+    Binary,
+    Command,
+    ContentFile,
+    Files,
+    Packages,
+    Present,
+    Service,
+    Steps,
+    TimeServers,
+)
 from controllers.bootstrap.upgrade import no_other_version, upgrade_steps
 from tests.controllers.bootstrap.scenarios import SCENARIOS
 from tests.controllers.bootstrap.specs import bootstraps
@@ -60,12 +70,12 @@ def test_kubeadm_comes_first_and_the_kubelet_runs_again_at_the_end(scenario: str
 
 
 @pytest.mark.parametrize("scenario", ["packages", "archives"])
-def test_users_and_commands_are_left_alone_and_no_token_is_used(scenario: str) -> None:
+def test_commands_are_left_alone_and_no_token_is_used(scenario: str) -> None:
     join = SCENARIOS[scenario]
     text = shell.render(steps_of(join))
     assert join.token not in text
     assert text == shell.render(steps_of(replace(join, token="fedcba.fedcba9876543210")))
-    for command in ("kubeadm reset", "kubeadm join", "useradd", "before the join"):
+    for command in ("kubeadm reset", "kubeadm join", "before the join"):
         assert command not in text
 
 
@@ -84,13 +94,15 @@ def test_runtime_and_files_come_before_the_kubelet_and_every_step_has_a_way_back
     secret = {"path": "/etc/b", "contentFrom": {"secret": {"name": "s", "key": "k"}}}
     files = [{"path": "/etc/a", "content": "a"}, secret]
     bootstrap = {"archives": {"kubernetes": {"mirror": "https://mirror.example"}}, "files": files}
+    bootstrap["users"] = [{"name": "ops"}]
     join = replace(JOIN, container_runtime="containerd/1.7.2", settings=effective({}, {"bootstrap": bootstrap}))
     steps = steps_of(join).steps
     names = [step.name for step in steps]
     wanted = ["write files", "check containerd 1.7.2", "run the containerd that is installed", "restart the kubelet"]
     assert [name for name in names if name in wanted] == wanted
-    assert all(step.rescue for step in steps[1:-1])
+    assert all(step.rescue for step in steps[1:-2]), "the last two: it is done, and what users lose"
     assert {step.rescue_after for step in steps if "install" in step.name} <= {1, 10}
+    assert names.index("make the user ops") < names.index("write files"), "files may be a user's"
     (written,) = (step.action for step in steps if step.name == "write files")
     assert isinstance(written, Files)
     assert [file.path for file in written.files] == ["/etc/a", LISTED]
@@ -111,6 +123,25 @@ def test_kernel_settings_are_written_loaded_and_applied_and_what_can_not_be_set_
     assert applied.action.content == "sysctl -q -p /etc/sysctl.d/90-nodewright.conf\n"
     assert (bool(applied.rescue), applied.rescue_after) == (True, 1)
     assert "vm.max_map_count" in steps["keep what the host can go back to"].action.content
+
+
+def test_users_are_given_what_they_lack_at_once_and_lose_what_is_no_longer_asked_for_at_the_end() -> None:
+    user = {"name": "ops", "groups": ["adm"], "sudo": "ALL=(ALL) ALL", "sshAuthorizedKeys": ["ssh-ed25519 AAAA x y"]}
+    steps = changed_by({"users": [user], "kubeletConfiguration": {"maxPods": 5}})
+    names = list(steps)
+    assert names[-2:] == ["note that the change is done", "take from users what is asked for no longer"]
+    assert (steps["make the user ops"].rescue_after, steps[names[-1]].rescue) == (1, "")
+    _, wanted = steps["note what users are to have"].action.files
+    lines = ["user ops", "shell ops /bin/bash", "group ops adm", "sudo ops", "key ops ssh-ed25519 AAAA x y"]
+    assert wanted.content.splitlines() == lines
+    assert "/etc/sudoers.d/90-nodewright-ops" in steps[names[0]].action.content, "kept for the way back"
+    assert changed_by({})["note what users are to have"].action.files[1].content == ""
+
+
+def test_time_servers_are_set_and_those_that_nobody_asks_for_any_more_are_taken_out() -> None:
+    step = changed_by({"ntp": {"servers": ["time.example"]}})["set time servers"]
+    assert (step.action, step.rescue_after, bool(step.rescue)) == (TimeServers(("time.example",)), 1, True)
+    assert changed_by({})["set time servers"].action == TimeServers(())
 
 
 def test_files_of_secrets_are_written_from_what_comes_with_the_steps(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controllers.bootstrap import worker_change, worker_way_back
+from controllers.bootstrap import worker_change, worker_users, worker_way_back
 from controllers.bootstrap.prepare import LISTED
 
 KUBELET, CONTAINERD, CONFIG = "/usr/bin/kubelet", "/usr/bin/containerd", "/var/lib/kubelet/config.yaml"
@@ -164,3 +164,31 @@ def test_a_file_that_is_asked_for_no_longer_goes_and_one_that_nobody_listed_stay
     assert done.stdout == f"{tmp_path}/gone was removed\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["files", "kept", "other"]
     assert LISTED == "/var/lib/nodewright/files"
+
+
+def test_users_get_back_to_what_they_had_once_the_kubelet_of_before_runs(host: HostFolder) -> None:
+    had, ran = "/var/lib/nodewright/users", host.root / "ran"
+    host.write(had, "user ops\n")
+    host.write(worker_users.TAKER, f'#!/bin/sh\ncat "$1" > {ran}\n')
+    host.keep("a")
+    host.write(had, "user ops\nuser half\n")
+    host.keep("b")
+    assert host.put_back("b").returncode == 0
+    assert ran.read_text() == "user ops\n", "all that is not among these lines is taken away"
+    assert host.read(had) == "user ops\nuser half\n", "the program writes it"
+
+
+def test_users_that_can_not_be_taken_away_are_tried_again(host: HostFolder) -> None:
+    host.write(worker_users.TAKER, "#!/bin/sh\nexit 1\n")
+    host.keep("a")
+    assert host.put_back("a").returncode != 0
+    assert host.put_back("a").returncode != 0
+
+
+def test_a_time_service_reads_its_servers_of_before(host: HostFolder) -> None:
+    host.write("/etc/chrony/chrony.conf", "old")
+    host.keep("a")
+    host.write("/etc/chrony/chrony.conf", "new")
+    assert host.put_back("a").returncode == 0
+    assert host.read("/etc/chrony/chrony.conf") == "old"
+    assert "try-restart chrony.service" in (host.root / "calls").read_text()

@@ -106,6 +106,7 @@ def test_nothing_is_given_up_before_it_is_known_where_another_host_would_join() 
 
 
 RUNS_SCRIPTS = Support(("script",))
+COMMAND = {"argv": ["true"]}
 MIRROR = {"kubernetes": {"mirror": "https://mirror.example"}}
 
 
@@ -174,7 +175,8 @@ def test_the_other_hashes_tell_what_is_changed_on_a_host_and_what_under_its_pods
     assert before[1] not in {hashes(a_machine().kubelet("1.34.1"))[1], hashes(a_machine(archives=MIRROR))[1]}
     assert before == hashes(a_machine(kubeletConfiguration={"maxPods": 5}, files=[{"path": "/etc/a", "content": "a"}]))
     assert before == hashes(a_machine(proxy={"http": "http://p"}, sysctls={"vm.swappiness": "1"}, kernelModules=["a"]))
-    assert before[0] == hashes(a_machine(archives=MIRROR))[0]
+    assert before == hashes(a_machine(users=[{"name": "ops"}], ntp={"servers": ["time.example"]}))
+    assert before[0] == hashes(a_machine(archives=MIRROR))[0] != hashes(a_machine(preJoinCommands=[COMMAND]))[0]
     assert before == hashes(a_machine(files=[secret]))
     assert hashes(control_plane) == ("", "")
 
