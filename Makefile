@@ -48,7 +48,7 @@ test: setup ## Lint, types, import contracts, and the tests: under ten minutes i
 # do for itself in a new clone.
 .PHONY: collected
 collected: setup
-	@$(VENV)/bin/pytest --collect-only -qq -n0 > /dev/null
+	@found=$$($(VENV)/bin/pytest --collect-only -qq -n0 2>&1) || { tail -50 <<< "$$found"; exit 1; }
 
 .PHONY: test-long
 test-long: setup ## The slow tier: properties with ten times the examples, 1000 simulated schedules, SIGKILL under load, a real control plane, a minute of steady state

@@ -21,6 +21,8 @@ import pytest
 from hack.program import Up
 from tests.cli.processes import EXAMPLE, following, nodewright
 
+pytestmark = pytest.mark.e2e
+
 GROUP = "cluster.k8s.io/v1alpha1"
 SECONDS = 90
 
@@ -79,7 +81,6 @@ def names_in(up: Up, kind: str) -> list[str]:
     return [each["metadata"]["name"] for each in up.kubectl.items(kind)]
 
 
-@pytest.mark.e2e
 def test_one_command_makes_a_cluster_and_one_takes_it_down(tmp_path: Path, prod: Up, kubectl_binary: Path) -> None:
     file = manifest(tmp_path, prod.kubeconfig, machine("cp-1", control_plane=True), deployment(2))
     (tmp_path / "one.yaml").write_text("{apiVersion: v1, kind: Namespace, metadata: {name: net}}\n")
@@ -120,7 +121,6 @@ def test_one_command_makes_a_cluster_and_one_takes_it_down(tmp_path: Path, prod:
     assert "Cluster default/prod does not exist" in missing.stderr
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_and_run_again_it_goes_on(tmp_path: Path, prod: Up, how: signal.Signals) -> None:
     slow = machine("cp-1", control_plane=True, bootSeconds=3)
@@ -194,7 +194,6 @@ def test_what_is_wrong_with_the_files_is_said_as_validate_says_it(tmp_path: Path
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.e2e
 def test_what_can_not_be_removed_is_named_with_the_reason(tmp_path: Path, prod: Up, kubectl_binary: Path) -> None:
     file = manifest(tmp_path, prod.kubeconfig, machine("held"))
     data = f"--data-dir={tmp_path / 'data'}"
@@ -209,7 +208,6 @@ def test_what_can_not_be_removed_is_named_with_the_reason(tmp_path: Path, prod: 
     assert "Machine held" in stuck.stderr
 
 
-@pytest.mark.e2e
 def test_killed_again_and_again_it_makes_nothing_twice(tmp_path: Path, prod: Up, kubectl_binary: Path) -> None:
     """Each run is killed one line later than the one before."""
     slow = {"bootSeconds": 1}

@@ -12,6 +12,8 @@ from hack.program import Kubectl, Up
 from tests.cli.processes import nodewright
 from tests.docs.pages import ROOT
 
+pytestmark = pytest.mark.e2e
+
 SCENARIOS = ROOT / "examples" / "scenarios"
 
 

@@ -13,6 +13,8 @@ import pytest
 from hack.program import Run, Up
 from tests.cli.processes import EXAMPLE
 
+pytestmark = pytest.mark.e2e
+
 LONG = ("--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m")
 """With it nobody can take a Lease because it has run out."""
 NARROWED = [
@@ -72,7 +74,6 @@ def test_up_that_was_killed_works_at_once_again(up: Up) -> None:
     up.kubectl.wait("jsonpath={.status.readyReplicas}=4", "md/workers")
 
 
-@pytest.mark.e2e
 @pytest.mark.kubectl
 def test_run_that_was_killed_works_at_once_again_whatever_its_lease_says(tmp_path: Path, kubectl_binary: Path) -> None:
     with Up(tmp_path, kubectl_binary, "--in-memory", "--no-controllers") as plane:
@@ -86,7 +87,6 @@ def test_run_that_was_killed_works_at_once_again_whatever_its_lease_says(tmp_pat
                 pass
 
 
-@pytest.mark.e2e
 @pytest.mark.kubectl
 def test_up_serves_beside_a_run_that_works_and_takes_over_when_that_ends(tmp_path: Path, kubectl_binary: Path) -> None:
     data = f"--data-dir={tmp_path / 'data'}"

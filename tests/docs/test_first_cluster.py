@@ -15,6 +15,8 @@ import pytest
 from hack.program import Up
 from tests.docs.pages import ROOT, Block, blocks
 
+pytestmark = pytest.mark.e2e
+
 PAGE = ROOT / "docs" / "tasks" / "first-cluster.md"
 SECONDS = 130
 

@@ -9,7 +9,7 @@ import pytest
 from hack.program import Kubectl
 from tests.e2e.manifests import CLUSTER, machine_deployment, machine_set
 
-pytestmark = pytest.mark.kubectl
+pytestmark = [pytest.mark.e2e, pytest.mark.kubectl]
 
 
 def _kubelet_of(kubectl: Kubectl, machine: dict[str, Any]) -> str:

@@ -10,9 +10,9 @@ import pytest
 
 from providers.base.contract import Host, HostRequest, HostState
 from providers.base.errors import ErrorClass, ProviderError
-from providers.ssh.claims import Claim
+from providers.ssh.claims import Claim, claim_for
 from providers.ssh.config import parse
-from providers.ssh.provider import SSHProvider, _claim_for
+from providers.ssh.provider import SSHProvider
 from tests.providers.sshworld import World
 from tests.providers.test_ssh_faults import controllers, provider, request, world
 
@@ -137,7 +137,7 @@ async def test_a_claim_that_another_controller_is_about_to_make_is_not_taken_for
     wanted = request()
     await controllers[0].list()
     pool = await controllers[0]._pool()
-    intent = replace(controllers[0]._last["h1"], claim=_claim_for(wanted, parse(wanted.config)))
+    intent = replace(controllers[0]._last["h1"], claim=claim_for(wanted, parse(wanted.config)))
     await controllers[0]._record(pool, intent)
     await controllers[1].list()
     assert world.objects.pool["status"]["hosts"]["h1"]["state"] == "Claimed"
@@ -218,6 +218,6 @@ async def test_a_claim_that_could_not_be_read_again_takes_no_host(world: World, 
 )
 def test_what_a_host_says_is_no_claim_if_the_status_of_its_pool_could_not_hold_it(changed: dict[str, str]) -> None:
     """One host of a pool could keep the whole status from being written."""
-    fields = json.loads(_claim_for(request(), parse(request().config)).text())
+    fields = json.loads(claim_for(request(), parse(request().config)).text())
     assert Claim.read(json.dumps(fields)) is not None
     assert Claim.read(json.dumps(fields | changed, ensure_ascii=False)) is None
