@@ -28,7 +28,7 @@ class ContainerDefaults:
     def applied(self, pod: Obj) -> Obj:
         """The pod as it would be once it was admitted."""
         spec = spec_of(pod)
-        lists = {name: [self._of(each) for each in spec[name]] for name in _LISTS if spec.get(name)}
+        lists = {name: [self._of(each) for each in found] for name in _LISTS if (found := _listed(spec.get(name)))}
         return {**pod, "spec": {**spec, **lists}}
 
     def _of(self, container: Any) -> Any:
@@ -45,10 +45,14 @@ def container_defaults(bodies: Iterable[Obj]) -> dict[str, ContainerDefaults]:
     found: dict[str, ContainerDefaults] = {}
     for body in sorted(bodies, key=key_of):
         namespace = key_of(body).namespace
-        for item in spec_of(body).get("limits") or ():
+        for item in _listed(spec_of(body).get("limits")):
             if mapping(item).get("type") == _CONTAINER:
                 before = found.get(namespace, ContainerDefaults({}, {}))
                 limits = {**mapping(item.get("default")), **before.limits}
                 requests = {**mapping(item.get("defaultRequest")), **before.requests}
                 found[namespace] = ContainerDefaults(limits, requests)
     return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

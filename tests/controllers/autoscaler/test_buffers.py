@@ -210,8 +210,9 @@ def limit_range(name: str, kind: str = "Container", **item: Any) -> dict[str, An
         ([limit_range("a", defaultRequest={"example.com/fpga": "2"})], 2, "leaves example.com/fpga for 2 chunks"),
         ([limit_range("a", kind="Pod", default={"cpu": "2"})], 5, ""),
         ([], 5, ""),
+        ([{**limit_range("a"), "spec": {"limits": 7}}], 5, ""),
     ],
-    ids=["a limit", "the first of two", "a request", "of pods", "none"],
+    ids=["a limit", "the first of two", "a request", "of pods", "none", "no list"],
 )
 def test_what_limit_ranges_give_to_chunks_counts(ranges: list[dict[str, Any]], count: int, limited: str) -> None:
     quotas = [resource_quota({"limits.cpu": "6", "requests.example.com/fpga": "4"}, {})]
