@@ -189,7 +189,7 @@ def read_cluster(
     objects: Objects, *, now: datetime, options: AutoscalerOptions, memory: Memory, health: NodeHealth = NodeHealth()
 ) -> ClusterState:
     """``health``: what only the caller knows of it; Nodes are counted here."""
-    reading = _Reading(objects.workload, objects.reader, now)
+    reading = _Reading(objects.workload, objects.reader, now=now)
     groups, bad = _groups(objects, options)
     ready = {node["metadata"]["name"]: node for node in objects.workload.nodes if _is_ready(node)}
     owners = _Owners(objects)
@@ -291,7 +291,7 @@ def _unready(nodes: Iterable[Obj], states: Iterable[GroupState], *, now: datetim
 class _Reading:
     """Reads Nodes and pods. A Node with a pod that can't be read takes no pods: nobody knows its room."""
 
-    def __init__(self, workload: WorkloadObjects, reader: Reader, now: datetime) -> None:
+    def __init__(self, workload: WorkloadObjects, reader: Reader, *, now: datetime) -> None:
         self._workload = workload
         self._now = now
         self._reader = reader

@@ -248,9 +248,12 @@ def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str =
 
 
 def _waits_for_api_server(observed: Observed) -> Cause | None:
-    """Its kubelet would be of a version that the API server does not go with."""
+    """Its kubelet would be of a version that the API server does not go with, or that can't be asked: during its own
+    upgrade an API server is away for some seconds.
+    """
     refused = observed.bootstrapping.refused if observed.bootstrapping is not None else None
-    return Cause(refused.reason, refused.message) if refused and refused.reason == Reason.VERSION_SKEW else None
+    waits = refused is not None and refused.reason in (Reason.VERSION_SKEW, Reason.WORKLOAD_UNREACHABLE)
+    return Cause(refused.reason, refused.message) if refused is not None and waits else None
 
 
 def _in_progress(observed: Observed, request: HostRequest, host: Host, progress: tuple[float, str]) -> Decision:

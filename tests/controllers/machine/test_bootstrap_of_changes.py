@@ -82,17 +82,27 @@ def test_a_host_that_runs_is_not_given_up_for_one_that_could_not_join(
     assert text in said["message"]
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (JoinTarget("https://10.0.0.1:6443", CA, "1.30.2"), "VersionSkew"),
+        (NoTarget("WorkloadUnreachable", "get configmaps: ClientConnectionError"), "WorkloadUnreachable"),
+    ],
+    ids=["older", "away"],
+)
 @pytest.mark.parametrize("policy", ["Prefer", "Require"])
-def test_a_kubelet_that_waits_for_its_api_server_goes_on_once_that_is_newer(policy: str) -> None:
+def test_a_kubelet_that_waits_for_its_api_server_goes_on_once_that_is_newer(
+    policy: str, target: JoinTarget | NoTarget, reason: str
+) -> None:
     """The provider was asked, its answer was kept, and workers that were upgraded right after the control plane stayed
-    as they were, with NeedsReplacement where the rollout requires in place.
+    as they were, with NeedsReplacement where the rollout requires in place. So did a control plane whose API server was
+    away for some seconds, during its own change.
     """
     body = a_machine(archives=MIRROR).provider_id(ID)
     template = Revision({"spec": body.build()["spec"]}).digest
     body = body.annotated(names.TEMPLATE_ANNOTATION, template).annotated(names.IN_PLACE_ANNOTATION, policy)
-    older = JoinTarget("https://10.0.0.1:6443", CA, "1.30.2")
-    waits = changed(body, None, ABSENT_DATA, RUNS_SCRIPTS, older)
-    assert up_to_date(waits)["reason"] == "VersionSkew"
+    waits = changed(body, None, ABSENT_DATA, RUNS_SCRIPTS, target)
+    assert up_to_date(waits)["reason"] == reason
     assert not did(waits, UpdateHost)
     (update,) = did(changed(body, None, ABSENT_DATA, RUNS_SCRIPTS), UpdateHost)
     assert update.request.upgrade.script

@@ -243,7 +243,8 @@ def test_a_host_joins_where_every_member_works_or_nobody_can_ask_them() -> None:
     for read in (listed(True, True), EtcdUnread("nobody answers")):
         etcd = Etcd(read)
         assert ensured(joins(etcd, joined("m-9", "10.0.0.9"), joined("m-8", "10.0.0.8")))
-        assert etcd.asked == [((("node-of-m-8", "10.0.0.8"), ("node-of-m-9", "10.0.0.9")), "default/prod")]
+        hosts = [EtcdHost(f"node-of-m-{n}", f"10.0.0.{n}", f"uid-m-{n}") for n in (8, 9)]
+        assert etcd.asked == [(tuple(hosts), "default/prod")]
 
 
 @pytest.mark.parametrize(
