@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from controllers.kernel.bootstrapping import JoinTarget
+from controllers.kernel.bootstrapping import JoinTarget, NoTarget
 from controllers.kernel.refs import Key, Kind
 from nodewright.apiserver.app.authority import load_or_create
-from nodewright.runtime.bootstrap.targets import FORGET, HELD, Site, Targets, ca_fault, is_reachable
+from nodewright.runtime.bootstrap.targets import FORGET, HELD, OUTLASTS, Site, Targets, ca_fault, is_reachable
 from nodewright.runtime.kube.connection import Connection
-from nodewright.runtime.kube.errors import ApiError
+from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from tests.builders import NOW
 from tests.runtime.virtual_time import virtual_time
 
@@ -58,7 +58,11 @@ class Answering:
     def __init__(self, pem: bytes) -> None:
         self.connection = Connection("https://10.0.0.1:6443", ca=pem)
 
+        self.away = False
+
     async def version(self) -> dict[str, str]:
+        if self.away:
+            raise NoAnswer("the connection was refused", sent=False)
         return {"gitVersion": "v1.34.0"}
 
     async def get(self, kind: Kind, key: Key) -> dict[str, object]:
@@ -85,4 +89,27 @@ async def test_clusters_that_nobody_asks_for_are_forgotten(tmp_path: Path) -> No
         await asked("kept")
     assert [str(key) for key in targets._known] == ["default/kept"]
     assert (await asked("c1")).server == "https://10.0.0.1:6443", "it comes back when it is asked for"
+    await targets.close()
+
+
+@virtual_time
+async def test_what_was_answered_outlasts_an_api_server_that_is_away_for_a_moment(tmp_path: Path) -> None:
+    """As in its own upgrade, whose steps are asked for again and again meanwhile."""
+    load_or_create(tmp_path / "ca.crt", tmp_path / "ca.key", NOW)
+    client: Any = Answering((tmp_path / "ca.crt").read_bytes())
+    targets = Targets(lambda cluster: Site(client, str(cluster), is_workload=True), lambda: NOW, lambda _: None)
+
+    async def looks(seconds: float) -> JoinTarget | NoTarget | None:
+        for _ in range(int(seconds)):
+            targets.look(Key("default", "c"), "")
+            await asyncio.sleep(1)
+        return targets.look(Key("default", "c"), "")
+
+    assert isinstance(await looks(2), JoinTarget)
+    client.away = True
+    assert isinstance(await looks(OUTLASTS - HELD), JoinTarget)
+    assert isinstance(gone := await looks(2 * HELD), NoTarget)
+    assert gone.reason == "WorkloadUnreachable"
+    client.away = False
+    assert isinstance(await looks(HELD), JoinTarget)
     await targets.close()

@@ -31,6 +31,8 @@ _log = structlog.get_logger("nodewright.bootstrap")
 HELD, RETRIED = 60.0, 15.0
 """Seconds for which an answer counts, and after which one is asked for again that was none. Workers whose control plane
 was upgraded wait for as long as that."""
+OUTLASTS = 300.0
+"""Seconds for which an answer counts while the API server does not answer anew."""
 FORGET = 3600.0
 """Seconds after which a Cluster that nobody asks for is forgotten. It holds a CA, and tenants make and delete many."""
 CLUSTER_INFO = Key("kube-public", "cluster-info")
@@ -59,6 +61,8 @@ class _Known:
     value: JoinTarget | NoTarget
     until: float
     asked_at: float
+    answered_at: float
+    """When ``value`` was answered; not later than ``asked_at``."""
 
 
 class Targets:
@@ -110,16 +114,24 @@ class Targets:
             answer = NoTarget(str(Reason.NO_ENDPOINT), f"{site.title} can't be understood ({type(error).__name__})")
         finally:
             self._pending.pop(place, None)
+        now = answered_at = self._time()
         held = HELD if isinstance(answer, JoinTarget) else RETRIED
-        now = self._time()
+        if before is not None and _outlasts(before, answer, now):
+            answer, answered_at = before.value, before.answered_at
         self._known = {key: each for key, each in self._known.items() if now - each.asked_at < FORGET}
-        self._known[place] = _Known(answer, now + held, now)
+        self._known[place] = _Known(answer, now + held, now, answered_at)
         if before is None or before.value != answer:
             self._changed(place)
 
     @staticmethod
     def _time() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _outlasts(before: _Known, answer: JoinTarget | NoTarget, now: float) -> bool:
+    """An API server that is away for a moment, as in its own upgrade, does not take back what it answered."""
+    away = isinstance(answer, NoTarget) and answer.reason == Reason.WORKLOAD_UNREACHABLE
+    return away and isinstance(before.value, JoinTarget) and now - before.answered_at < OUTLASTS
 
 
 async def ask(site: Site, client: KubeClient, now: datetime) -> JoinTarget | NoTarget:
