@@ -231,25 +231,29 @@ def decide(observed: Observed, request: HostRequest, host: Host) -> Decision:
         case Updated():
             return _updating(host, Wait(1.0, "the host was changed, the provider's list does not show it yet"))
         case None if (waits := _waits_for_api_server(observed)) and not observed.reads.in_flight:
-            # The provider's answer would be kept for this spec, and would still count once the API server is newer.
             return _stays(observed, host, waits)
         case None:
             return _ask(observed, request, host)
 
 
-def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str = "") -> Decision:
+def _ask(observed: Observed, request: HostRequest, host: Host, *, how_far: str = "", drained: bool = False) -> Decision:
+    """Asked before it is known with which steps, the provider would answer that another host is needed; its answer is
+    kept for this spec and would still count afterwards.
+    """
     if observed.reads.in_flight:
-        return _updating(host, Wait(2.0, f"{observed.reads.in_flight} of host {host.name} is running"))
+        return _updating(host, Wait(2.0, f"{observed.reads.in_flight} of host {host.name} is running"), how_far=how_far)
     if is_being_found_out(observed.bootstrapping) and not observed.reads.problems:
-        # Right after a start. Asked now, the provider would answer for good that nobody says how.
         return _updating(host, Wait(1.0, "it is being found out how its host is to be changed"), how_far=how_far)
-    ask = _update(observed, request, host, f"host {host.name} is not as its Machine asks")
+    if waits := _waits_for_api_server(observed):
+        return _updating(host, Wait(REQUEUE_AFTER, waits.message), how_far=how_far)
+    why = "Node is drained, it can be changed" if drained else "it is not as its Machine asks"
+    ask = _update(observed, request, host, f"host {host.name}: {why}", drained=drained)
     return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask, how_far=how_far)
 
 
 def _waits_for_api_server(observed: Observed) -> Cause | None:
-    """Its kubelet would be of a version that the API server does not go with, or that can't be asked: during its own
-    upgrade an API server is away for some seconds.
+    """Its kubelet would be newer than the API server, or that can't be asked: during its own upgrade it is away for
+    some seconds.
     """
     refused = observed.bootstrapping.refused if observed.bootstrapping is not None else None
     waits = refused is not None and refused.reason in (Reason.VERSION_SKEW, Reason.WORKLOAD_UNREACHABLE)
@@ -291,10 +295,7 @@ def _drain_first(observed: Observed, request: HostRequest, host: Host, why: str)
             extra=(drained_condition(assessment),),
             warning=warning(assessment),
         )
-    if observed.reads.in_flight:
-        return _updating(host, Wait(2.0, CHANGING))
-    ask = _update(observed, request, host, f"Node is drained, host {host.name} can be changed", drained=True)
-    return _updating(host, Wait(1.0, "the provider was asked to change the host"), ask)
+    return _ask(observed, request, host, drained=True)
 
 
 def _replace(observed: Observed, host: Host, why: str) -> Decision:
@@ -338,6 +339,8 @@ def _failed(observed: Observed, request: HostRequest, host: Host) -> Decision:
     assert attempt is not None
     actions: list[Action] = []
     if call_is_due(attempt, observed):
+        if waits := _waits_for_api_server(observed):
+            return _stays(observed, host, waits)
         actions.append(_update(observed, request, host, f"ask again to change host {host.name}"))
     failure = terminal_cause(attempt)
     stage = Stage.UPDATE_STUCK if failure and observed.node is not None else Stage.UPDATING

@@ -19,7 +19,7 @@ from controllers.kernel.bootstrapping import (
 )
 from controllers.kernel.conditions import find
 from controllers.kernel.in_place import Revision
-from controllers.kernel.plan import Blocked, Plan
+from controllers.kernel.plan import Blocked, Plan, Wait
 from controllers.kernel.refs import Key
 from controllers.kernel.view import HostReads
 from controllers.machine.host_spec import desired_host
@@ -106,6 +106,17 @@ def test_a_kubelet_that_waits_for_its_api_server_goes_on_once_that_is_newer(
     assert not did(waits, UpdateHost)
     (update,) = did(changed(body, None, ABSENT_DATA, RUNS_SCRIPTS), UpdateHost)
     assert update.request.upgrade.script
+
+
+def test_a_change_that_has_begun_waits_while_the_api_server_is_away() -> None:
+    """As during its own upgrade. Asked then, the provider answered that another host is needed, and that was kept."""
+    body, begun = a_machine(archives=MIRROR), InProgress(0.0, "step 5/10")
+    away = NoTarget("WorkloadUnreachable", "get configmaps: ClientConnectionError")
+    waits = changed(body, begun, ABSENT_DATA, RUNS_SCRIPTS, away)
+    assert not did(waits, UpdateHost)
+    assert isinstance(waits.outcome, Wait)
+    assert up_to_date(waits)["reason"] == "UpdatingInPlace"
+    assert did(changed(body, begun, ABSENT_DATA, RUNS_SCRIPTS), UpdateHost)
 
 
 def test_nothing_is_given_up_before_it_is_known_where_another_host_would_join() -> None:
