@@ -182,7 +182,7 @@ class ContentSource(Model):
     secret: SecretContent
     """A Secret. It is read when the data for a host is made: hosts that have theirs keep it when the Secret changes."""
     revision: Annotated[str, Field(max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")] | None = None
-    """A text of yours, such as ``2``: another one has hosts get what the Secret holds now, as any change of a file."""
+    """Such as ``2``. A new value brings the present content of the Secret to hosts, like any change of a file."""
 
 
 class HostFile(Model):

@@ -19,7 +19,7 @@ PACKAGES = {
 }
 """Program → Debian package that brings it; "" for those that only run inside of the hosts."""
 BMC_PACKAGES = {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}
-"""The same for tests of power commands. The other tests do without them."""
+"""Program → package of Debian, for tests of power commands. The other tests do without them."""
 INOTIFY_INSTANCES = 8192
 """For all hosts of this machine together; a host with a kubelet takes about 20."""
 REMEDY = "run `make lab` as root on Debian or Ubuntu"
@@ -38,7 +38,7 @@ def missing() -> str:
 
 
 def no_bmc() -> str:
-    """The same for a BMC of a host."""
+    """One line that says what tests with a BMC lack here; "" if they lack nothing."""
     lacking = [program for program in BMC_PACKAGES if shutil.which(program) is None]
     return f"{', '.join(lacking)} not found: {REMEDY}" if lacking else ""
 

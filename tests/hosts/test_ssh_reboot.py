@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,20 @@ def pool(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshpool
     made.remove()
 
 
-@pytest_asyncio.fixture
-async def scene(pool: sshpools.Pool) -> AsyncIterator[Scene]:
+@asynccontextmanager
+async def rebooting(pool: sshpools.Pool) -> AsyncIterator[Scene]:
+    """A scene whose tests may set power commands."""
     made = Scene(pool)
     await made.up()
     yield made
     power.use({})
     await made.down()
+
+
+@pytest_asyncio.fixture
+async def scene(pool: sshpools.Pool) -> AsyncIterator[Scene]:
+    async with rebooting(pool) as made:
+        yield made
 
 
 async def joined(scene: Scene, controller: SSHProvider) -> tuple[Host, Guest]:

@@ -19,6 +19,7 @@ from hack.release import image, making, tree
 from hack.release.parts import ROOT, ReleaseError, commit_time
 from hack.release.tree import Tree
 from nodewright import __version__
+from tests.realplane import lacking
 
 pytestmark = pytest.mark.slow
 AARCH64 = 183
@@ -47,9 +48,7 @@ def built() -> Built:
     try:
         found = image.build(request)
     except ReleaseError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"packages of Debian 12 for arm64 can't be fetched here: {error}")
+        lacking(f"the image for arm64 needs its packages of Debian 12: {error}")
     (contents,) = found.contents
     files = {**contents.system, **contents.locked, **contents.program}
     blobs = {path: each.data for path, each in tree.from_tar(found.archive).items() if each.kind == tree.FILE}

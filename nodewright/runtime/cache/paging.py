@@ -14,7 +14,7 @@ _MOST_EMPTY_PAGES = 100
 
 
 class Lists(Protocol):
-    """What is needed of a client."""
+    """Lists a kind page by page, as ``KubeClient`` does."""
 
     async def list_page(self, kind: Kind, limit: int = 500, continue_: str = "") -> Page: ...
 
