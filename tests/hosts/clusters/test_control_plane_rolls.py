@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ PORT = 6443
 HOSTS = 8
 """Addresses of the lab that may run an API server."""
 TIME = 1200
+FOLDER = "/var/backups/etcd"
+"""Of snapshots, on hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +108,34 @@ def static_images(there: Kubectl) -> set[str]:
     return {pod["spec"]["containers"][0]["image"].rpartition(":")[2] for pod in pods}
 
 
+def saying(home: Kubectl, type_: str) -> dict[str, Any]:
+    conditions = home.json("get", "controlplane", making.NAME)["status"]["conditions"]
+    return {each["type"]: each for each in conditions}[type_]
+
+
 def test_three_are_upgraded_on_their_hosts(scene: Scene, tmp_path: Path) -> None:
+    """Their etcd is reached over SSH alone, and each host saves it before it is changed."""
     pool = Pool(scene.lab, tmp_path, ["rack1", "rack2", "rack3"])
     for obj in pool.objects():
         apply(scene.home, obj)
     config = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": sshpools.POOL}
-    there = scene.made(config, rollout={"inPlace": "Require"})
+    etcd = {"snapshot": {"path": FOLDER, "keep": 3}}
+    there = scene.made(config, rollout={"inPlace": "Require"}, etcd=etcd)
+    for guest in pool.guests.values():
+        guest.execute(f"iptables -I INPUT -s {scene.lab.net.gateway} -p tcp --dport 2379 -j DROP")
+        with pytest.raises(TimeoutError):
+            socket.create_connection((guest.address, 2379), 2)
     before = uids(scene.home), boots(there)
     prober = scene.upgrade(there)
+    scene.home.wait("condition=EtcdHealthy", f"controlplane/{making.NAME}", timeout=120)
+    saved = {name: guest.execute(f"ls {FOLDER}").stdout.split() for name, guest in pool.guests.items()}
+    assert all(len(files) == 1 and files[0].endswith(f"-before-{VERSION}.db") for files in saved.values())
+    last = scene.home.json("get", "controlplane", making.NAME)["status"]["etcdSnapshot"]
+    name, _, path = last["location"].partition(":")
+    assert path == f"{FOLDER}/{saved[name][0]}"
+    condition = saying(scene.home, "EtcdSaved")
+    print(f"EtcdSaved: {condition['message']}")
+    assert (condition["status"], last["location"] in condition["message"]) == ("True", True)
     assert (uids(scene.home), boots(there)) == before
     assert (kubelets(there), static_images(there)) == ({VERSION}, {VERSION})
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
@@ -127,14 +150,13 @@ def test_three_are_replaced_by_hosts_of_the_next_version(scene: Scene, tmp_path:
         saved = bucket.databases()
     assert len(saved) == 3
     assert all(b"intact" in database for database in saved.values())
-    status = scene.home.json("get", "controlplane", making.NAME)["status"]
-    said = {each["type"]: each for each in status["conditions"]}["EtcdSaved"]
-    print(f"EtcdSaved: {said['message']}")
-    assert (said["status"], said["reason"]) == ("True", "SnapshotTaken")
-    last = status["etcdSnapshot"]
+    condition = saying(scene.home, "EtcdSaved")
+    print(f"EtcdSaved: {condition['message']}")
+    assert (condition["status"], condition["reason"]) == ("True", "SnapshotTaken")
+    last = scene.home.json("get", "controlplane", making.NAME)["status"]["etcdSnapshot"]
     assert last["location"] == f"{bucket.s3.url}/{max(saved)}"
     assert last["sizeBytes"] == len(saved[max(saved)])
-    assert last["location"] in said["message"]
+    assert last["location"] in condition["message"]
 
 
 def _replace_three(scene: Scene, bucket: Backups) -> None:
