@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import queue
 import signal
@@ -19,6 +20,10 @@ READY_SECONDS = 60
 STOP_SECONDS = 30
 _DESCRIBED = 8000
 """Characters of `kubectl describe` that a failure shows: the end, where conditions and events are."""
+_PAUSE = 0.1
+"""Seconds between two questions."""
+_ABSENT = ("(NotFound)", "no matching resources found")
+"""How kubectl says that what it shall wait for does not exist."""
 
 
 class CommandFailed(AssertionError):
@@ -78,12 +83,22 @@ class Kubectl:
         return found
 
     def wait(self, condition: str, *what: str, timeout: int = 60) -> str:
-        """Raises CommandFailed with what `kubectl describe` says of the objects."""
-        try:
-            return self("wait", f"--for={condition}", *what, f"--timeout={timeout}s", timeout=timeout + 10)
-        except CommandFailed as failure:
-            described = self.run("describe", *(word for word in what if word != "--all"))
-            raise CommandFailed(f"{failure}\n{described.out[-_DESCRIBED:]}{described.err}") from None
+        """Waits also for an object that does not exist yet, for which kubectl itself ends at once.
+
+        Raises CommandFailed with what `kubectl describe` says of the objects.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            left = max(1, math.ceil(deadline - time.monotonic()))
+            try:
+                return self("wait", f"--for={condition}", *what, f"--timeout={left}s", timeout=left + 10)
+            except CommandFailed as failure:
+                absent = any(words in str(failure) for words in _ABSENT)
+                if absent and time.monotonic() < deadline:
+                    time.sleep(_PAUSE)
+                    continue
+                described = self.run("describe", *(word for word in what if word != "--all"))
+                raise CommandFailed(f"{failure}\n{described.out[-_DESCRIBED:]}{described.err}") from None
 
     def until(self, words: str, *arguments: str, timeout: float = 30) -> str:
         """Ask again until ``words`` are in the answer, for what `kubectl wait` can't wait for. Raises CommandFailed."""
@@ -91,7 +106,7 @@ class Kubectl:
         while words not in (said := self(*arguments)):
             if time.monotonic() > deadline:
                 raise CommandFailed(f"kubectl {' '.join(arguments)} did not say {words!r} in {timeout:.0f} s:\n{said}")
-            time.sleep(0.1)
+            time.sleep(_PAUSE)
         return said
 
 

@@ -12,6 +12,8 @@ ROOT = Path("/sys/fs/cgroup")
 PARENT = "nodewright-lab"
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids", "systemd", "unified")
 """Hierarchies of cgroup v1; on a machine with the unified hierarchy alone there is one."""
+_WEIGHTS = {"cpu.shares": 1024, "cpu.weight": 100}
+"""Of cgroup v1 and of v2: what each group has unless somebody says otherwise."""
 _CPUSET = ("cpuset.cpus", "cpuset.mems")
 
 
@@ -23,6 +25,18 @@ def make(host: str) -> None:
             allowed = (hierarchy / name).read_text()
             for below in (hierarchy / PARENT, folder):
                 (below / name).write_text(allowed)
+
+
+def weigh(percent: int) -> None:
+    """What all hosts together get of a busy processor, in percent of what any other group of processes gets.
+
+    For example 25: beside one other group that is as busy, hosts get 25 / (100 + 25), a fifth. Hosts of a fleet have
+    processors of their own, so they don't take time from the controllers; here they share them. Needs one host.
+    """
+    for hierarchy in _hierarchies():
+        for name, usual in _WEIGHTS.items():
+            if (file := hierarchy / PARENT / name).is_file():  # not in other hierarchies and versions
+                file.write_text(str(usual * percent // 100))
 
 
 def enter(host: str) -> None:
