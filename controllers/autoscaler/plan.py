@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from api import names
 from controllers.autoscaler import memory
@@ -34,6 +35,10 @@ from controllers.scaling.resize import Resize, Scaler, Scaling
 GATHERING = "pods still come"
 _SOON = 1.0
 """Seconds after which to look again for something that is just being found out."""
+_SETTLED = timedelta(minutes=1)
+"""After this Nodes that were added, and pods that have room, are looked at as seldom as all else."""
+_PODS_A_SECOND = 500
+"""More of them that wait: so much the longer a decision takes, and so much the later the next."""
 
 
 def plan(observed: Observed) -> Plan:
@@ -48,10 +53,23 @@ def plan(observed: Observed) -> Plan:
     decision = decide(observed.cluster)
     return Plan(
         steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
-        outcome=Wait(min(_SOON, interval) if observed.templates.awaiting else interval, "the next scan"),
+        outcome=Wait(min(interval, _seconds_of_rest(observed, decision)), "the next scan"),
         notes=(decision.frozen,) if decision.frozen else (),
         samples=samples(observed, decision),
     )
+
+
+def _seconds_of_rest(observed: Observed, decision: Decision) -> float:
+    """kube-scheduler gives room to other pods than was planned; that is seen only when it has dealt with all.
+
+    After Nodes were added, for a minute: 1000 pods wait, some have room on Nodes that are there: 2 s; 4000 pods: 8 s.
+    """
+    if observed.templates.awaiting:
+        return _SOON
+    grown, now = decision.memory.grown_at, observed.cluster.now
+    if decision.settling and grown is not None and now - grown <= _SETTLED:
+        return max(2 * _SOON, decision.settling / _PODS_A_SECOND)
+    return observed.cluster.options.scan_interval.total_seconds()
 
 
 def _gathering(observed: Observed) -> float:
@@ -108,6 +126,7 @@ def decide(cluster: ClusterState) -> Decision:
         scale_down=scale_down,
         buffers=buffers,
         consolidation=consolidation,
+        settling=len(cluster.workload.pending) if projected.awaiting else 0,
     )
     decision = replace(decision, changes=_changes(cluster, decision))
     return replace(decision, steps=_steps(cluster, decision))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controllers.autoscaler.gathering import arrivals_of, seconds_left
+from controllers.autoscaler.memory import Addition, Memory, write
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.options import GrowthOptions
 from controllers.autoscaler.plan import GATHERING, plan
@@ -136,3 +138,22 @@ def test_a_plan_waits_and_changes_nothing_meanwhile() -> None:
     waiting = plan(Observed(cluster=cluster, arrivals=(cluster.now,)))
     assert (waiting.steps, waiting.outcome) == ((), Wait(2.0, GATHERING))
     assert plan(Observed(cluster=cluster, arrivals=(cluster.now - timedelta(seconds=2),))).steps
+
+
+@pytest.mark.parametrize(
+    ("waiting", "since", "seconds"),
+    [(0, 1, 10.0), (1, 1, 2.0), (1, 60, 2.0), (1, 61, 10.0), (2000, 1, 4.0), (9000, 1, 10.0)],
+)
+def test_room_that_goes_to_other_pods_is_looked_for_soon_after_a_growth(
+    waiting: int, since: int, seconds: float
+) -> None:
+    """At the next look the pods without a place are seen; not for ever, nor the sooner the more there is to decide."""
+    fleet = Fleet()
+    fleet.group("web", cpu="4")
+    fleet.join(fleet.machine("web"))
+    fleet.pod("first", "1")
+    fleet.text = write(Memory(grown=(Addition(fleet.now - timedelta(seconds=since), 1),)))
+    cluster = fleet.observed()
+    pending = cluster.workload.pending * waiting
+    cluster = replace(cluster, workload=replace(cluster.workload, pending=pending))
+    assert plan(Observed(cluster=cluster)).outcome == Wait(seconds, "the next scan")
