@@ -17,8 +17,8 @@ from controllers.kernel.plan import Step
 class Decision:
     """``steps`` in order; ``memory`` has to be kept before the first of them. ``frozen``: why nothing is decided.
 
-    ``changes``: group → Nodes that it gets more, or (below zero) fewer. ``settling``: pods without a Node, while some of
-    them have room on Nodes that are there; else 0.
+    ``changes``: group → Nodes that it gets more, or (below zero) fewer. ``settling``: pods without a Node, while
+    some of them have room on Nodes that are there; else 0.
     """
 
     memory: Memory
