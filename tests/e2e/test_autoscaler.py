@@ -41,7 +41,7 @@ QUICK = (
 )
 
 
-RIGHTS = ("ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 
 
 class Cluster:
@@ -70,14 +70,16 @@ def cluster(
         yield Cluster(running, kubectl, True)
 
 
-def with_rights_of_its_own(folder: Path, plane: RealPlane, kubectl: Kubectl, *flags: str) -> Run:
-    """In a process of its own, with the account and the rights of deploy/autoscaler and no others."""
+def with_rights_of_its_own(
+    folder: Path, plane: RealPlane, kubectl: Kubectl, *flags: str, layout: str = "autoscaler"
+) -> Run:
+    """In a process of its own, with the account and the rights of a folder of deploy/ and no others."""
     folder.mkdir()
     kubectl("apply", "-k", str(ROOT / "deploy" / "namespace"))
     kubectl("apply", "-f", str(ROOT / "deploy" / "rbac" / "kubeconfigs.yaml"))
     election = ROOT / "deploy" / "rbac" / "leader-election.yaml"
     kubectl("apply", "-f", str(election), "--namespace=nodewright-system")
-    rendered = [doc for doc in yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "autoscaler"))) if doc]
+    rendered = [doc for doc in yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / layout))) if doc]
     wanted = [doc for doc in rendered if doc["kind"] in RIGHTS]
     own = ("nodewright-autoscaler", names.AUTOSCALER_STATUS)
     for rule in (rule for doc in wanted if doc["kind"] == "Role" for rule in doc["rules"]):
@@ -86,7 +88,7 @@ def with_rights_of_its_own(folder: Path, plane: RealPlane, kubectl: Kubectl, *fl
                 f"{name}.default.prod" for name in own
             ]  # as docs/tasks/workload-clusters.md patches it
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
-    token = kubectl("create", "token", "nodewright-autoscaler", "--namespace=nodewright-system").strip()
+    token = kubectl("create", "token", f"nodewright-{layout}", "--namespace=nodewright-system").strip()
     config = yaml.safe_load(plane.kubeconfig.read_text())
     config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
     path = folder / "kubeconfig"
