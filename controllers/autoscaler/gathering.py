@@ -60,3 +60,19 @@ def seconds_left(
         first = time
     end = min(last + _GRAIN + growth.batch_idle, first + growth.batch_max)
     return max(0.0, (end - now).total_seconds())
+
+
+def seconds_for_nodes(
+    arrivals: Sequence[datetime], *, now: datetime, grown: datetime | None, growth: GrowthOptions
+) -> float:
+    """For how long Nodes that were added are waited for before those that wait for them are decided on once more; 0:
+    not. kube-scheduler gives the first of them to other pods than was planned, and each look meanwhile would add some
+    for the others; once all are there, one look adds what is really missing.
+
+        max 10 s; pods came at 12:00:00, Nodes were added at 12:00:04: 12:00:14 at the latest
+        another pod comes at 12:00:06: its batch counts alone (``seconds_left``)
+    """
+    if not growth.batch_idle or not arrivals or grown is None or arrivals[-1] >= grown - _GRAIN:
+        return 0.0
+    left = growth.batch_max - (now - grown)
+    return min(left, growth.batch_max).total_seconds() if left > timedelta(0) else 0.0

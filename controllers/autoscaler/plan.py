@@ -16,8 +16,8 @@ from controllers.autoscaler.consolidation import NONE, proposed, under_way
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
-from controllers.autoscaler.gathering import seconds_left
-from controllers.autoscaler.health import resting, unhealthy
+from controllers.autoscaler.gathering import seconds_for_nodes, seconds_left
+from controllers.autoscaler.health import resting, unhealthy, unprovisionable, upcoming
 from controllers.autoscaler.memory import Addition, Memory
 from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
@@ -33,6 +33,7 @@ from controllers.kernel.refs import LEASE, MACHINE_CLASS, Ref
 from controllers.scaling.resize import Resize, Scaler, Scaling
 
 GATHERING = "pods still come"
+ARRIVING = "Nodes that were just added still come"
 _SOON = 1.0
 """Seconds after which to look again for something that is just being found out."""
 _SETTLED = timedelta(minutes=1)
@@ -47,9 +48,9 @@ def plan(observed: Observed) -> Plan:
     if pause:
         wait = Wait(min(_SOON, interval) if observed.scope.unresolved else interval, pause)
         return Plan(steps=steps(_warned(observed)), outcome=wait, notes=(pause,), samples=asleep())
-    left = _gathering(observed) if observed.arrivals else 0
+    left, why = _gathering(observed) if observed.arrivals else (0.0, "")
     if left:
-        return Plan(steps=(), outcome=Wait(min(left, interval), GATHERING), notes=(GATHERING,))
+        return Plan(steps=(), outcome=Wait(min(left, interval), why), notes=(why,), samples=None)
     decision = decide(observed.cluster)
     return Plan(
         steps=(*_remembered(observed, decision), *decision.steps, *report(observed, decision)),
@@ -72,11 +73,24 @@ def _seconds_of_rest(observed: Observed, decision: Decision) -> float:
     return observed.cluster.options.scan_interval.total_seconds()
 
 
-def _gathering(observed: Observed) -> float:
-    """Seconds for which pods that still come are waited for."""
+def _gathering(observed: Observed) -> tuple[float, str]:
+    """Seconds for which nothing is decided, and why: pods still come, or the Nodes that were just added for them."""
     cluster = observed.cluster
     grown = max((each.at for each in cluster.memory.grown), default=None)
-    return seconds_left(observed.arrivals, now=cluster.now, grown=grown, growth=cluster.options.growth)
+    growth = cluster.options.growth
+    if left := seconds_left(observed.arrivals, now=cluster.now, grown=grown, growth=growth):
+        return left, GATHERING
+    left = seconds_for_nodes(observed.arrivals, now=cluster.now, grown=grown, growth=growth)
+    if left and not (cluster.workload.gangs or cluster.requests or cluster.capacity.buffers) and _all_come(cluster):
+        return min(left, _SOON), ARRIVING
+    return 0.0, ""
+
+
+def _all_come(cluster: ClusterState) -> bool:
+    """Nodes are on their way, and no Machine will never be one: another group would be asked at once."""
+    if any(unprovisionable(state, cluster) for state in cluster.groups):
+        return False
+    return any(upcoming(state, cluster) for state in cluster.groups)
 
 
 def why_not(observed: Observed) -> str:

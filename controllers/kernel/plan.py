@@ -66,13 +66,14 @@ class Sample:
 class Plan:
     """Steps run in order; ``notes`` are the reasons for what was *not* done (shown by dry run and at debug level).
 
-    ``samples`` are for the metrics; what they add to totals counts if all steps succeed.
+    ``samples`` are for the metrics; what they add to totals counts if all steps succeed. None: what was given before
+    still holds.
     """
 
     steps: tuple[Step, ...] = ()
     outcome: Outcome = Settled()
     notes: tuple[str, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[Sample, ...] | None = ()
 
     def actions(self) -> Iterator[Action]:
         for step in self.steps:

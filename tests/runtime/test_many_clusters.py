@@ -120,7 +120,7 @@ async def test_a_cluster_that_hangs_delays_no_other(country: Country) -> None:
             await waits(green, 3, stack)
             await town.until(lambda: bound(green) == 3)
             await town.until(lambda: scaling_active(town, "blue").get("reason") == "ConnectionDown")
-            assert not scaling_active(town, "green")
+            await town.until(lambda: not scaling_active(town, "green"))
 
 
 async def test_clusters_come_and_go_and_what_was_kept_of_one_that_is_gone_goes_too(country: Country) -> None:

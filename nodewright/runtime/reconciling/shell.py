@@ -283,7 +283,7 @@ class Controller:
         source = Source(self.reconciler.name, decided.cluster)
         if decided.plan.samples:
             PLAN_METRICS.report(source, decided.plan.samples, execution.ok)
-        elif clusters_served_by(self.reconciler) is not None:
+        elif decided.plan.samples is not None and clusters_served_by(self.reconciler) is not None:
             PLAN_METRICS.forget(source)  # it is somebody else's now
         if execution.writes:
             await self._rest(key, decided.plan)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controllers.autoscaler.gathering import arrivals_of, seconds_left
+from controllers.autoscaler.gathering import arrivals_of, seconds_for_nodes, seconds_left
 from controllers.autoscaler.memory import Addition, Memory, write
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.options import GrowthOptions
-from controllers.autoscaler.plan import GATHERING, plan
+from controllers.autoscaler.plan import ARRIVING, GATHERING, plan
 from controllers.kernel.conditions import format_time
-from controllers.kernel.plan import Wait
+from controllers.kernel.plan import Plan, Wait
 from tests.controllers.autoscaler.fleet import Fleet
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -137,6 +137,7 @@ def test_a_plan_waits_and_changes_nothing_meanwhile() -> None:
     cluster = fleet.observed()
     waiting = plan(Observed(cluster=cluster, arrivals=(cluster.now,)))
     assert (waiting.steps, waiting.outcome) == ((), Wait(2.0, GATHERING))
+    assert waiting.samples is None, "the metrics stay as they were"
     assert plan(Observed(cluster=cluster, arrivals=(cluster.now - timedelta(seconds=2),))).steps
 
 
@@ -157,3 +158,38 @@ def test_room_that_goes_to_other_pods_is_looked_for_soon_after_a_growth(
     pending = cluster.workload.pending * waiting
     cluster = replace(cluster, workload=replace(cluster.workload, pending=pending))
     assert plan(Observed(cluster=cluster)).outcome == Wait(seconds, "the next scan")
+
+
+def waits_for_nodes(fleet: Fleet, since: float) -> Plan:
+    """A pod came at noon, and four seconds later a Node was added for it; ``since`` then."""
+    fleet.group("web", cpu="4")
+    fleet.deployments["web"]["spec"]["replicas"] = 1
+    fleet.pod("first", "1")
+    fleet.pod("second", "4")
+    fleet.now = after(4 + since)[0]
+    fleet.text = write(Memory(grown=(Addition(after(4)[0], 1),)))
+    return plan(Observed(cluster=fleet.observed(), arrivals=tuple(after(0))))
+
+
+def test_pods_wait_for_the_nodes_that_were_just_added_for_them() -> None:
+    """The first Node went to another pod; what is really missing is seen when all are there."""
+    waiting = waits_for_nodes(Fleet(), 3)
+    assert (waiting.steps, waiting.outcome) == ((), Wait(1.0, ARRIVING))
+    assert waits_for_nodes(Fleet(), 9.5).outcome == Wait(0.5, ARRIVING)
+    assert waits_for_nodes(Fleet(), 10).steps
+
+
+def test_a_pod_that_comes_after_a_growth_does_not_wait_for_its_nodes() -> None:
+    assert seconds_for_nodes(after(0, 4), now=after(6)[0], grown=after(4)[0], growth=GROWTH) == 0
+    assert seconds_for_nodes(after(0), now=after(6)[0], grown=None, growth=GROWTH) == 0
+    assert seconds_for_nodes(after(0), now=after(3)[0], grown=after(900)[0], growth=GROWTH) == 10
+
+
+@pytest.mark.parametrize(("reason", "waits"), [("WaitingForNode", True), ("StockOut", False)])
+def test_nothing_is_waited_for_once_a_machine_will_never_be_a_node(reason: str, waits: bool) -> None:
+    """Another group grows at once."""
+    fleet = Fleet()
+    fleet.now = after(4)[0]
+    fleet.group("web", cpu="4")
+    fleet.machine("web", {"type": "Ready", "status": "False", "reason": reason})
+    assert bool(waits_for_nodes(fleet, 3).steps) is not waits
