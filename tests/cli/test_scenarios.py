@@ -36,7 +36,7 @@ def start(kubectl: Kubectl, name: str) -> None:
 def end(kubectl: Kubectl, *names: str) -> None:
     for name in names:
         kubectl("delete", "--wait", "--ignore-not-found", "-f", str(SCENARIOS / f"{name}.yaml"))
-    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=240s", timeout=300)
 
 
 def machines(kubectl: Kubectl) -> set[str]:
