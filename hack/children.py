@@ -9,12 +9,12 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 
 GUARD = 'trap "" TERM INT HUP; read -r _; kill -KILL 0'
 """Waits for the end of its standard input (the death of whoever holds the other end), then ends its whole group."""
@@ -27,6 +27,20 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return [each.getsockname()[1] for each in sockets]
+
+
+@contextlib.contextmanager
+def held_ports(count: int, address: str = "127.0.0.1") -> Iterator[list[int]]:
+    """Ports of ``address`` on which nobody listens, each another one; until the end the kernel gives them to nobody.
+
+    Only a socket of the same user with SO_REUSEPORT gets one of them, at first and after a restart.
+    """
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.bind((address, 0))
+        yield [each.getsockname()[1] for each in sockets]
 
 
 class Children:
@@ -94,7 +108,7 @@ class Children:
         while time.monotonic() < deadline:
             self.check(name)
             try:
-                urllib.request.urlopen(url, timeout=5).close()
+                urllib.request.urlopen(url, timeout=20).close()
                 return
             except urllib.error.HTTPError as refused:
                 refused.close()  # its answer holds the socket

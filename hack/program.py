@@ -16,14 +16,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-READY_SECONDS = 60
-STOP_SECONDS = 30
+READY_SECONDS = 300
+STOP_SECONDS = 120
 _DESCRIBED = 8000
 """Characters of `kubectl describe` that a failure shows: the end, where conditions and events are."""
 _PAUSE = 0.1
 """Seconds between two questions."""
 _ABSENT = ("(NotFound)", "no matching resources found")
 """How kubectl says that what it shall wait for does not exist."""
+_UNHEARD = "net/http: TLS handshake timeout"
+"""What kubectl says after 10 s of a server that did not get a processor meanwhile: nothing was asked of it yet."""
+PATIENT = ("--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=90s")
+"""For whom the election is not the matter: with the usual 10 s a leader ends where a machine is busy for as long."""
 
 
 class CommandFailed(AssertionError):
@@ -47,7 +51,16 @@ class Kubectl:
     environment: dict[str, str] = field(default_factory=dict)
 
     def run(
-        self, *arguments: str, stdin: str | None = None, timeout: float = 60, env: dict[str, str] | None = None
+        self, *arguments: str, stdin: str | None = None, timeout: float = 180, env: dict[str, str] | None = None
+    ) -> Output:
+        """However it ends; again where the server was not heard of."""
+        deadline = time.monotonic() + timeout
+        while _UNHEARD in (done := self._once(arguments, stdin, timeout, env)).err and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+        return done
+
+    def _once(
+        self, arguments: tuple[str, ...], stdin: str | None, timeout: float, env: dict[str, str] | None
     ) -> Output:
         command = [str(self.binary), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}", *arguments]
         done = subprocess.run(
@@ -61,7 +74,7 @@ class Kubectl:
         )
         return Output(done.returncode, done.stdout, done.stderr)
 
-    def __call__(self, *arguments: str, stdin: str | None = None, timeout: float = 60) -> str:
+    def __call__(self, *arguments: str, stdin: str | None = None, timeout: float = 180) -> str:
         """Its standard output. Raises CommandFailed unless it ends with 0."""
         done = self.run(*arguments, stdin=stdin, timeout=timeout)
         if done.code:
@@ -82,7 +95,7 @@ class Kubectl:
         found: list[dict[str, Any]] = self.json("get", *arguments)["items"]
         return found
 
-    def wait(self, condition: str, *what: str, timeout: int = 60) -> str:
+    def wait(self, condition: str, *what: str, timeout: int = 180) -> str:
         """Waits also for an object that does not exist yet, for which kubectl itself ends at once.
 
         Raises CommandFailed with what `kubectl describe` says of the objects.
@@ -100,7 +113,7 @@ class Kubectl:
                 described = self.run("describe", *(word for word in what if word != "--all"))
                 raise CommandFailed(f"{failure}\n{described.out[-_DESCRIBED:]}{described.err}") from None
 
-    def until(self, words: str, *arguments: str, timeout: float = 30) -> str:
+    def until(self, words: str, *arguments: str, timeout: float = 180) -> str:
         """Ask again until ``words`` are in the answer, for what `kubectl wait` can't wait for. Raises CommandFailed."""
         deadline = time.monotonic() + timeout
         while words not in (said := self(*arguments)):
@@ -207,10 +220,12 @@ class Up(Program):
 
 
 class Run(Program):
-    """`nodewright run` beside an API server that has our CRDs."""
+    """`nodewright run` beside an API server that has our CRDs. ``terms``: of its Lease, unless flags say others."""
+
+    terms = PATIENT
 
     def __init__(self, folder: Path, kubectl: Kubectl, *flags: str) -> None:
-        super().__init__(folder, kubectl, "run", f"--kubeconfig={kubectl.kubeconfig}", *flags)
+        super().__init__(folder, kubectl, "run", f"--kubeconfig={kubectl.kubeconfig}", *self.terms, *flags)
 
 
 class Replica(Run):
@@ -221,6 +236,7 @@ class Replica(Run):
     """
 
     opening = "at work while it holds the lease"
+    terms = ()
 
     def __init__(self, folder: Path, kubectl: Kubectl, *flags: str) -> None:
         folder.mkdir()

@@ -25,10 +25,10 @@ from types import TracebackType
 from typing import Self
 
 from hack import binaries, credentials
-from hack.children import GUARD, free_ports
+from hack.children import GUARD, held_ports
 
-START_SECONDS = 60
-STOP_SECONDS = 15
+START_SECONDS = 300
+STOP_SECONDS = 60
 SERVERS = ("etcd", "kube-apiserver")
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
 NO_HEARTBEATS = ("*", "-node-lifecycle-controller")
@@ -79,13 +79,15 @@ class RealPlane:
         self._address = address
         self._gates = [flag for flag in extra_args if flag.startswith("--feature-gates=")]
         self._guard: subprocess.Popen[bytes] | None = None
+        self._ports = contextlib.ExitStack()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = {name: binaries.ensure(name, _module(name, self.tools)) for name in (*SERVERS, *self._optional)}
-        client_port, peer_port, port = free_ports(3)
+        client_port, peer_port = self._ports.enter_context(held_ports(2))
+        [port] = self._ports.enter_context(held_ports(1, self._address))
         self.url = f"https://{self._address}:{port}"
         credentials.write_all(self.folder, self.url, address=self._address)
         flags = {
@@ -113,6 +115,7 @@ class RealPlane:
         if self._guard is not None and self._guard.stdin is not None:
             self._guard.stdin.close()
             self._guard.wait()
+        self._ports.close()
 
     def start(self, name: str) -> None:
         """Begin a part; see ``wait_ready``."""
@@ -145,7 +148,7 @@ class RealPlane:
                     raise RuntimeError(f"{name} ended with {process.returncode}:\n{self.log_tail(name)}")
             with (
                 contextlib.suppress(OSError),
-                urllib.request.urlopen(f"{self.url}/readyz", context=context, timeout=2) as answer,
+                urllib.request.urlopen(f"{self.url}/readyz", context=context, timeout=20) as answer,
             ):
                 if answer.status == 200:
                     return
@@ -172,6 +175,7 @@ class RealPlane:
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
             "--unsafe-no-fsync",
+            "--socket-reuse-port",
             "--log-level=warn",
         ]
 
@@ -185,6 +189,7 @@ class RealPlane:
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             f"--bind-address={self._address}",
             f"--secure-port={port}",
+            "--permit-port-sharing",
             f"--advertise-address={self._address}",
             "--endpoint-reconciler-type=none",
             f"--tls-cert-file={here / 'server.crt'}",

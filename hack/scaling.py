@@ -89,7 +89,7 @@ class Gateway(Program):
         flags += [f"--price-table={_price_table(folder)}"]
         super().__init__(folder, kubectl, "gateway", "externalgrpc", *flags)
         certs = ["gateway", "externalgrpc", "certs", f"--out={self.certificates}", f"--port={port}"]
-        subprocess.run([sys.executable, "-m", "nodewright.cli", *certs], check=True, capture_output=True, timeout=60)
+        subprocess.run([sys.executable, "-m", "nodewright.cli", *certs], check=True, capture_output=True, timeout=300)
 
 
 def _price_table(folder: Path) -> Path:

@@ -86,7 +86,7 @@ def real_plane(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         crds = {"apiVersion": "v1", "kind": "List", "items": [*load_crds(), WIDGET_CRD]}
         kubectl("create", "-f", "-", stdin=json.dumps(crds))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
         if managed:
             # The garbage collector looks for new kinds at its start, and then every half minute.
             plane.stop(CONTROLLER_MANAGER)

@@ -14,7 +14,7 @@ def run_without_parts(folder: Path, **environment: str) -> subprocess.CompletedP
     without = {"XDG_CACHE_HOME": str(folder), "KUBEBUILDER_ASSETS": "", "CI": ""}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", TEST]
     env = {**os.environ, **without, **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=env)
 
 
 def test_the_tier_is_left_out_with_one_line_that_says_what_to_install(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Guest:
         if done.returncode:
             raise LabError(f"{self.name} could not be started, {self.console} says why")
 
-    def wait_booted(self, patience: float = 60.0) -> None:
+    def wait_booted(self, patience: float = 300.0) -> None:
         """Until its systemd has started all that is wanted. Raises LabError if it takes longer."""
         deadline = time.monotonic() + patience
         state = ""

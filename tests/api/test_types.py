@@ -146,5 +146,5 @@ def test_every_type_and_field_is_described() -> None:
 def test_rules_on_plain_data_do_not_load_pydantic(module: str) -> None:
     """The command line starts in a fraction of a second because of it."""
     code = f"import sys, api.{module}; print(sorted({{'pydantic', 'yaml', 'ipaddress'}} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.strip() == "[]"

@@ -37,7 +37,7 @@ def offered(typed: list[str], kubeconfig: Path) -> list[str]:
     }
     done = subprocess.run(
         [sys.executable, "-m", "nodewright.cli"],
-        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **environment},
     )  # fmt: skip
     assert done.stderr == ""
     return done.stdout.split()
@@ -71,7 +71,7 @@ def test_kubectl_gets_names_and_its_directive(plane: Kubectl) -> None:
         environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
         command = [sys.executable, "-c", KUBECTL_COMPLETION, *words]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=True, env=environment
+            command, capture_output=True, text=True, timeout=300, check=True, env=environment
         ).stdout.splitlines()
 
     assert of("describe", "md", "") == ["workers", ":4"]
@@ -105,6 +105,6 @@ def test_the_script_is_one_of_that_shell(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell):
         (tmp_path / "script").write_text(printed.stdout)
         checked = subprocess.run(
-            [shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, timeout=60, check=False
+            [shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, timeout=300, check=False
         )
         assert checked.returncode == 0, checked.stderr

@@ -24,7 +24,7 @@ from tests.cli.processes import EXAMPLE, following, nodewright
 pytestmark = pytest.mark.e2e
 
 GROUP = "cluster.k8s.io/v1alpha1"
-SECONDS = 90
+SECONDS = 400
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_one_command_makes_a_cluster_and_one_takes_it_down(tmp_path: Path, prod:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_stopped_and_run_again_it_goes_on(tmp_path: Path, prod: Up, how: signal.Signals) -> None:
-    slow = machine("cp-1", control_plane=True, bootSeconds=3)
+    slow = machine("cp-1", control_plane=True, bootSeconds=15)  # longer than the test needs to stop it
     file = manifest(tmp_path, prod.kubeconfig, slow, deployment(2))
     out = tmp_path / "prod.kubeconfig"
     told = [
@@ -203,7 +203,7 @@ def test_what_can_not_be_removed_is_named_with_the_reason(tmp_path: Path, prod: 
     with Up(tmp_path / "up", kubectl_binary, data) as up:
         patch = '{"metadata":{"finalizers":["example.com/held","machine.cluster.k8s.io"]}}'
         up.kubectl("patch", "machine", "held", "--type=merge", "-p", patch)
-    stuck = nodewright("delete", "cluster", "prod", data, "--timeout=3", timeout=SECONDS)
+    stuck = nodewright("delete", "cluster", "prod", data, "--timeout=10", timeout=SECONDS)
     assert stuck.returncode == 1
     assert "Machine held" in stuck.stderr
 

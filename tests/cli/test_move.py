@@ -14,7 +14,7 @@ from hack.program import Up
 from tests.cli.processes import EXAMPLE, following, nodewright
 from tests.cli.test_create_cluster import deployment, machine, manifest, names_in, until
 
-SECONDS = 90
+SECONDS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +226,7 @@ def test_the_controllers_of_an_image_are_put_there_and_waited_for_before_it_move
         there.kubectl("create", "-f", "-", stdin=json.dumps(NETWORK_POLICIES))
         with following(*create) as process:
             until(lambda: process.poll() is not None or there.kubectl.items("networkpolicies", "-A") != [])
+            until(lambda: process.poll() is not None or there.kubectl.items("deployments", "-A") != [])
             (pods,) = there.kubectl.items("deployments", "-A")
             status = {
                 "observedGeneration": pods["metadata"]["generation"],

@@ -42,7 +42,7 @@ def plane(tmp_path: Path) -> Iterator[RealPlane]:
 def controllers(plane: RealPlane, tmp_path: Path, kubectl_binary: Path) -> Iterator[Run]:
     kubectl = Kubectl(kubectl_binary, plane.kubeconfig, tmp_path / "kubectl-cache")
     kubectl("create", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
     with Run(tmp_path, kubectl, f"--simulated-cloud={tmp_path / 'cloud'}") as running:
         yield running
 

@@ -98,6 +98,7 @@ def test_describe_says_who_serves_and_that_nobody_does(tmp_path: Path, kubectl_b
         assert shown.returncode == 1
         assert "no process runs for it: machinedeployment, machineset, machine" in " ".join(shown.stdout.split())
         with Run(tmp_path, plane.kubectl) as run:
+            plane.kubectl.wait("jsonpath={.status.availableReplicas}=3", "md/workers")
             plane.kubectl.wait("condition=Available", "md/workers")
             shown = nodewright(*ask)
             assert f"nodewright run (process {run.pid} on host" in shown.stdout

@@ -64,7 +64,7 @@ def test_a_file_with_escapes_prints_none(command: str, tmp_path: Path) -> None:
     file.write_text(json.dumps(obj))
     arguments = ["-f", str(file)] if command == "plan" else [str(file)]
     done = subprocess.run(
-        [sys.executable, "-m", "nodewright.cli", command, *arguments], capture_output=True, timeout=60, check=False
+        [sys.executable, "-m", "nodewright.cli", command, *arguments], capture_output=True, timeout=300, check=False
     )
     said = done.stdout.decode() + done.stderr.decode()
     assert said

@@ -34,7 +34,7 @@ def up(tmp_path: Path, kubectl_binary: Path) -> Iterator[Up]:
 
 def run_beside(up: Up, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "nodewright.cli", *arguments, f"--kubeconfig={up.kubeconfig}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=up.folder)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=up.folder)
 
 
 @pytest.mark.kubectl

@@ -61,7 +61,7 @@ def test_a_plane_alone_loads_nothing_that_only_controllers_need(
 
 
 def test_it_tells_what_to_type_next(up: Up) -> None:
-    told = [up.lines.get(timeout=10) for _ in range(5)]
+    told = [up.lines.get(timeout=120) for _ in range(5)]
     assert f"  export KUBECONFIG={up.kubeconfig}" in told
     example = next(line.split()[-1] for line in told if "kubectl apply" in line)
     assert Path(example).read_text() == EXAMPLE.read_text()
@@ -71,7 +71,7 @@ def test_keys_and_kubeconfig_are_private(up: Up) -> None:
     data = up.folder / "data"
     assert mode_of(up.kubeconfig) == 0o600
     assert mode_of(data) == 0o700
-    up.lines.get(timeout=10)
+    up.lines.get(timeout=120)
     assert {"example.yaml", "port"} <= {p.name for p in data.iterdir()}
     assert [p.name for p in data.rglob("*") if p.is_file() and mode_of(p) & 0o077] == []
 

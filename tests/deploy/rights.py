@@ -217,7 +217,7 @@ def with_component(kubectl: Path, folder: Path, base: str, component: str) -> li
     above = Path("../" * (len(folder.parts) - 1)) / ROOT.relative_to("/")
     text = f"resources: [{above}/deploy/{base}]\ncomponents: [{above}/deploy/components/{component}]\n"
     (folder / "kustomization.yaml").write_text(text)
-    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, timeout=180, check=True)
     return list(yaml.safe_load_all(done.stdout))
 
 

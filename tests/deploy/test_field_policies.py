@@ -17,7 +17,7 @@ from tests.api.samples import examples
 from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "deploy" / "components" / "unknown-fields"
-SECONDS = 60.0
+SECONDS = 300.0
 """A policy counts some seconds after it was made."""
 
 

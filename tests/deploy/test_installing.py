@@ -154,7 +154,7 @@ def kubectl(tmp_path: Path, kubectl_binary: Path) -> Iterator[Kubectl]:
 
 
 def _nodewright(kubectl: Kubectl, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return nodewright(*arguments, "--kubeconfig", str(kubectl.kubeconfig), timeout=300)
+    return nodewright(*arguments, "--kubeconfig", str(kubectl.kubeconfig), timeout=900)
 
 
 def _install(kubectl: Kubectl, image: str = IMAGE) -> str:
@@ -212,7 +212,7 @@ class TestOnARealServer:
         assert kubectl("get", "clusterroles,clusterrolebindings,roles", "-A", ours, "-o=name") == ""
         assert "machines.cluster.k8s.io" in kubectl("get", "crd", "-o=name")
         for _ in range(2):
-            done = _nodewright(kubectl, "uninstall", "--crds", "--timeout=240")
+            done = _nodewright(kubectl, "uninstall", "--crds", "--timeout=600")
             assert done.returncode == 0, done.stderr
             left = kubectl("get", "crd", "-o=name").split()
             others = ("capacitybuffers", "capacityquotas", "provisioningrequests")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.program import Kubectl, Output
+from hack.program import PATIENT, Kubectl, Output
 from hack.realplane import SERVERS, RealPlane
 from tests.cli.processes import EXAMPLE
 from tests.deploy.rights import Right, granted
@@ -122,7 +122,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> It
         running = Server(plane, folder, kubectl_binary)
         running.applied = running.kubectl.run("apply", "--server-side", "-k", str(ROOT / "deploy" / "split"))
         assert running.applied.code == 0, running.applied.err
-        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        running.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
         _let_play_kubelets(running.kubectl)
         yield running
 
@@ -148,6 +148,7 @@ def process(server: Server, account: str, *arguments: str) -> Iterator[None]:
         "run",
         f"--kubeconfig={kubeconfig}",
         "--leader-elect",
+        *PATIENT,
         *arguments,
     ]
     log = server.folder / f"{account}.log"
@@ -160,7 +161,7 @@ def process(server: Server, account: str, *arguments: str) -> Iterator[None]:
             yield
         finally:
             started.send_signal(signal.SIGTERM)
-        assert started.wait(30) == 0, log.read_text()
+        assert started.wait(120) == 0, log.read_text()
 
 
 def live(server: Server) -> None:

@@ -77,7 +77,9 @@ def test_the_autoscaler_beside_it_reads_no_more_than_it() -> None:
 
 
 def test_the_folder_renders_to_one_deployment_with_both_controllers(kubectl_binary: Path) -> None:
-    done = subprocess.run([kubectl_binary, "kustomize", FOLDER], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [kubectl_binary, "kustomize", FOLDER], capture_output=True, text=True, timeout=180, check=True
+    )
     rendered = [doc for doc in yaml.safe_load_all(done.stdout) if doc]
     (deployment,) = [doc for doc in rendered if doc["kind"] == "Deployment"]
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]

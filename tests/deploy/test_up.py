@@ -69,7 +69,7 @@ def test_systemd_takes_it(path: Path, tmp_path: Path) -> None:
         (tmp_path / unit.name).write_text(re.sub(r"(?m)^(User|Group)=.*$", r"\1=root", text))
     done = subprocess.run(
         [verify, "verify", "--man=no", "--recursive-errors=no", str(tmp_path / path.name)],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=180,
     )  # fmt: skip
     said = [line for line in (done.stdout + done.stderr).splitlines() if path.name in line]
     assert said == [], said
@@ -85,7 +85,7 @@ def container_line(tmp_path: Path, *arguments: str) -> list[str]:
     environment = {**os.environ, "ENGINE": str(engine), "CONTAINER_USER": me}
     done = subprocess.run(
         [str(FOLDER / "container.sh"), *arguments],
-        capture_output=True, text=True, check=True, env=environment, timeout=60,
+        capture_output=True, text=True, check=True, env=environment, timeout=180,
     )  # fmt: skip
     return done.stdout.splitlines()
 

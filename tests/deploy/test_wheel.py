@@ -15,7 +15,7 @@ import pytest
 from hack.packaging.moving_in import MOVED, moved_in
 from tests.docs.pages import ROOT
 
-SECONDS = 300
+SECONDS = 900
 
 
 @pytest.fixture(scope="module")

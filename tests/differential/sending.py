@@ -53,7 +53,7 @@ class Collection:
 
     def watch(self, label: str, events: int, *, accept: str = "", **query: str) -> Request:
         headers = {"Accept": accept} if accept else {}
-        path = self.path + _query({"watch": "true", "timeoutSeconds": "3", **query})
+        path = self.path + _query({"watch": "true", "timeoutSeconds": "60", **query})
         return Request(label, "watch", "GET", path, None, headers, events=events)
 
     def update(self, label: str, name: str, change: Any, sub: str = "", **query: str) -> Request:

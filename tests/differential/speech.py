@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import re
+import ssl
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ PATCHES = {
     "strategic": "application/strategic-merge-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-SETTLE_SECONDS = 30.0
+SETTLE_SECONDS = 300.0
 _SHOWN_HEADERS = ("Content-Type", "Retry-After")
 _EARLIER = re.compile(r"\{([^|{}\"]+)\|([^|{}\"]+)\}")
 
@@ -91,7 +92,7 @@ class Server:
             return self._watch(request)
         try:
             return self._exchange(request)
-        except (http.client.RemoteDisconnected, ConnectionError):
+        except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
             self.close()  # it was idle for too long
             return self._exchange(request)
 
@@ -118,7 +119,7 @@ class Server:
             connection.close()
 
     def _connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(*self._address, context=self._trust, timeout=30)
+        return http.client.HTTPSConnection(*self._address, context=self._trust, timeout=300)
 
     def _ask(self, connection: http.client.HTTPSConnection, request: Request) -> http.client.HTTPResponse:
         body = request.body

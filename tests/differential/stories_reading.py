@@ -158,7 +158,13 @@ WATCHING = Story(
             resourceVersionMatch="NotOlderThan",
             allowWatchBookmarks="true",
         ),
-        _V.watch("no initial events", 1, sendInitialEvents="false", resourceVersionMatch="NotOlderThan"),
+        _V.watch(
+            "no initial events",
+            1,
+            sendInitialEvents="false",
+            resourceVersionMatch="NotOlderThan",
+            timeoutSeconds="3",  # nothing comes
+        ),
         _V.watch("initial events without a match", 1, sendInitialEvents="true"),
         _V.watch("a match without initial events", 1, resourceVersionMatch="NotOlderThan"),
         _V.watch("bad version", 1, resourceVersion="abc"),
@@ -171,7 +177,7 @@ WATCHING = Story(
             "of one object",
             "watch",
             "GET",
-            f"{_V.path}?watch=1&fieldSelector=metadata.name%3Da&resourceVersion={_SINCE}&timeoutSeconds=2",
+            f"{_V.path}?watch=1&fieldSelector=metadata.name%3Da&resourceVersion={_SINCE}&timeoutSeconds=60",
             events=3,
         ),
         Request("the old way", "watch", "GET", "/apis/shop.example.com/v1/watch/namespaces/watching/widgets", events=1),

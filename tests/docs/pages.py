@@ -48,7 +48,7 @@ def tracked() -> tuple[Path, ...]:
         cwd=ROOT,
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=180,
     )
     paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
     return tuple(sorted(path for path in paths if path.is_file()))

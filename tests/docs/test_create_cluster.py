@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "tasks" / "create-cluster.md"
-SECONDS = 130
+SECONDS = 600
 
 
 def runnable() -> list[str]:

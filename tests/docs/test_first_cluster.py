@@ -18,7 +18,7 @@ from tests.docs.pages import ROOT, Block, blocks
 pytestmark = pytest.mark.e2e
 
 PAGE = ROOT / "docs" / "tasks" / "first-cluster.md"
-SECONDS = 130
+SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "providers.md"
-SECONDS = 120
+SECONDS = 600
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ def test_the_whole_site_is_built_and_searched_from_a_folder_without_a_server(tmp
         tab.on("request", lambda request: asked.append(request.url))
         tab.goto((made.folder / "tasks/scale.html").as_uri())
         tab.fill(".md-search__input", "QuotaExceeded")
-        expect(tab.locator(".md-search-result__item a").first).to_be_attached(timeout=60_000)
-        expect(tab.locator(".md-search-result__list")).to_contain_text("A quota is used up", timeout=60_000)
+        expect(tab.locator(".md-search-result__item a").first).to_be_attached(timeout=300_000)
+        expect(tab.locator(".md-search-result__list")).to_contain_text("A quota is used up", timeout=300_000)
         assert [url for url in asked if not url.startswith("file:")] == []
         browser.close()

@@ -26,7 +26,7 @@ def up(
     plane: RealPlane = request.getfixturevalue("real_plane")
     with Run(folder, Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")) as running:
         yield running
-        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=60s", timeout=70)
+        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=240s", timeout=300)
 
 
 @pytest.fixture

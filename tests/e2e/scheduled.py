@@ -33,7 +33,7 @@ def scheduled(
     with there as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "kubectl-cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
         for component in components:
             kubectl("apply", "-f", str(ROOT / "deploy" / "components" / component / "rbac.yaml"))
         yield plane, kubectl

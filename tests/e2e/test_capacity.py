@@ -23,7 +23,7 @@ from tests.runtime.stub_server import until
 pytestmark = [pytest.mark.kubectl, *REAL]
 
 API = "autoscaling.x-k8s.io/v1beta1"
-SECONDS = 90.0
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ async def test_room_is_kept_within_a_quota_taken_by_pods_and_filled_up_again(kub
 
     pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}"}, "spec": pod_spec()} for n in range(2)]
     create(kubectl, *pods)
-    kubectl("wait", "--for=condition=PodScheduled", "pod", "--all", "--timeout=60s", timeout=70)
+    kubectl("wait", "--for=condition=PodScheduled", "pod", "--all", "--timeout=240s", timeout=300)
     await until(lambda: nodes(kubectl) == 3, SECONDS)
     await until(lambda: "CapacityQuota whole" in message(kubectl), SECONDS)
     assert condition(kubectl, "cb", "web", "Provisioning")["reason"] == "RequiresNewCapacity"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.program import Kubectl
+from hack.program import PATIENT, Kubectl
 from hack.realplane import SERVERS, RealPlane
 from tests.controllers.certificatesigningrequest.requests import (
     CLIENT_USAGES,
@@ -45,8 +45,9 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> I
     folder = tmp_path_factory.mktemp("plane")
     with RealPlane(folder) as plane:
         program = [sys.executable, "-m", "nodewright.cli"]
-        subprocess.run([*program, "install", f"--kubeconfig={plane.kubeconfig}"], check=True, timeout=120)
+        subprocess.run([*program, "install", f"--kubeconfig={plane.kubeconfig}"], check=True, timeout=600)
         command = [*program, "run", f"--kubeconfig={plane.kubeconfig}", "--controllers=*,certificatesigningrequest"]
+        command += PATIENT
         with (folder / "run.log").open("w") as log:
             running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert running.stdout is not None
@@ -57,7 +58,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> I
             found("apply", "-f", "-", stdin=text)
         yield found
         running.terminate()
-        running.communicate(timeout=60)
+        running.communicate(timeout=120)
 
 
 def ask(kubectl: Kubectl, csr: RequestBuilder, username: str, group: str) -> None:

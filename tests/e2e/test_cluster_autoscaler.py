@@ -35,7 +35,7 @@ CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
 )
-SECONDS = 90.0
+SECONDS = 300.0
 PER_NODE = 2
 """Pods of the workload that one Node takes."""
 
@@ -53,7 +53,7 @@ def scaling(
     with RealPlane(folder / "plane", controller_manager=True, scheduler=True, controllers=CONTROLLERS) as plane:
         kubectl = Kubectl(kubectl_binary, plane.kubeconfig, folder / "cache")
         kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": load_crds()}))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
         for part in (CONTROLLER_MANAGER,):  # the garbage collector looks for new kinds at its start
             plane.stop(part)
             plane.start(part)
@@ -67,7 +67,7 @@ def kubectl(scaling: Scaling) -> Iterator[Kubectl]:
     """Afterwards nothing is left: no workload, no group, no Machine, no Node."""
     yield scaling.kubectl
     scaling.kubectl("delete", "deployment", "--all", "--wait")
-    scaling.kubectl("delete", "md,ms", "--all", "--cascade=foreground", "--wait", "--timeout=60s", timeout=70)
+    scaling.kubectl("delete", "md,ms", "--all", "--cascade=foreground", "--wait", "--timeout=240s", timeout=300)
     until(scaling, lambda: not scaling.kubectl.items("ma") and not scaling.kubectl.items("nodes"), "an empty cluster")
 
 

@@ -22,7 +22,7 @@ from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, *REAL]
 
-SECONDS = 120.0
+SECONDS = 300.0
 PODS = 4
 PRICES = {"small": 3.0, "large": 5.0}
 FLAGS = ("--consolidation-enabled", "--max-autoprovisioned-node-group-count=2")
@@ -63,7 +63,7 @@ async def tidy(kubectl: Kubectl) -> AsyncIterator[None]:
     kubectl("delete", "deployments,pdb", "--all", "--wait=false")
     kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
     kubectl("delete", "machineclass", "--all", "--wait=false")
-    kubectl("delete", "md", "--all", "--wait", "--timeout=60s", timeout=70)
+    kubectl("delete", "md", "--all", "--wait", "--timeout=240s", timeout=300)
     await until(lambda: not kubectl.items("machines") and not kubectl.items("nodes"), SECONDS)
 
 

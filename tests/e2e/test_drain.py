@@ -14,7 +14,7 @@ from tests.runtime.stub_server import until
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
-SECONDS = 60.0
+SECONDS = 300.0
 AGENT = {
     "apiVersion": "apps/v1",
     "kind": "DaemonSet",
@@ -118,9 +118,8 @@ async def test_a_budget_holds_the_drain_is_named_and_lets_go(clean: Kubectl) -> 
     spec = kubectl.json("get", "node", node)["spec"]
     assert spec["unschedulable"] is True
     assert "nodewright.dev/draining" in [taint["key"] for taint in spec["taints"]]
-    shown = kubectl("describe", "machine", machine)
-    assert "DrainBlocked" in shown
-    assert "DrainLoses" in shown, "web-1 and free-1 have no controller that makes them again"
+    kubectl.until("DrainBlocked", "describe", "machine", machine)
+    kubectl.until("DrainLoses", "describe", "machine", machine)  # web-1 and free-1: no controller makes them again
 
     kubectl("patch", "pdb", "web", "--type=merge", "-p", '{"spec":{"minAvailable":0}}')
     kubectl.wait("delete", f"machine/{machine}")

@@ -32,7 +32,7 @@ ON_NEXT = os.environ.get("NODEWRIGHT_KUBERNETES") == "next"
 API = "scheduling.k8s.io/v1beta1" if ON_NEXT else "scheduling.k8s.io/v1alpha2"
 GATES = f"--feature-gates=GenericWorkload=true{'' if ON_NEXT else ',GangScheduling=true'}"
 SERVED = f"--runtime-config={API}=true"
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ async def tidy(kubectl: Kubectl) -> AsyncIterator[None]:
     yield
     kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
     kubectl("delete", "podgroups", "--all", "--wait=false")
-    kubectl("delete", "md", "--all", "--wait", "--timeout=60s", timeout=70)
+    kubectl("delete", "md", "--all", "--wait", "--timeout=240s", timeout=300)
     await until(lambda: not listed(kubectl, "machines") and not listed(kubectl, "nodes"), SECONDS)
 
 

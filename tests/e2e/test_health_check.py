@@ -69,6 +69,7 @@ def test_a_machine_whose_node_is_sick_is_replaced(kubectl: Kubectl) -> None:
     break_node(kubectl, sick)
     kubectl.wait("delete", f"ma/{sick['metadata']['name']}")
     kubectl.wait("jsonpath={.status.currentHealthy}=3", "mhc/healing")
+    kubectl.until("nodewright.dev/remediation-for", "get", "ma", "-l", "pool=healing", "-o", "yaml")
     after = {m["metadata"]["uid"]: m for m in kubectl.items("ma", "-l", "pool=healing")}
     assert {m["metadata"]["uid"] for m in well} < after.keys()
     (heir,) = [m for uid, m in after.items() if uid not in {m["metadata"]["uid"] for m in well}]

@@ -148,7 +148,7 @@ def test_cordon_and_drain_a_node(kubectl: Kubectl) -> None:
     node = kubectl.json("get", "machine", _machine(kubectl, "herd"))["status"]["nodeRef"]["name"]
     kubectl("cordon", node)
     assert kubectl.json("get", "node", node)["spec"]["unschedulable"] is True
-    kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=20s")
+    kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=120s")
     kubectl("uncordon", node)
     assert "unschedulable" not in kubectl.json("get", "node", node)["spec"]
 

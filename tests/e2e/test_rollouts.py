@@ -18,7 +18,7 @@ from tests.e2e.manifests import machine_deployment
 pytestmark = [pytest.mark.kubectl, pytest.mark.e2e]
 
 FIRST, SECOND = "1.33.1", "1.34.0"
-SECONDS = 120
+SECONDS = 400
 
 
 class Plugin:
@@ -106,7 +106,7 @@ def test_status_follows_a_rollout_to_its_end_and_undo_takes_it_back(
     kubectl: Kubectl, rollout: Plugin, name: str
 ) -> None:
     upgrade(kubectl, name)
-    told = rollout("status", f"md/{name}", "--timeout=90s")
+    told = rollout("status", f"md/{name}", "--timeout=300s")
     assert told.splitlines()[-1] == f'machinedeployment "{name}" successfully rolled out'
     assert kubelets(kubectl, name) == [SECOND] * 3
     listed = rollout("history", f"md/{name}")
@@ -116,7 +116,7 @@ def test_status_follows_a_rollout_to_its_end_and_undo_takes_it_back(
 
     sets = {body["metadata"]["uid"] for body in kubectl.items("ms", "-l", f"pool={name}")}
     assert rollout("undo", f"md/{name}") == f"machinedeployment/{name} rolled back\n"
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert kubelets(kubectl, name) == [FIRST] * 3
     assert {body["metadata"]["uid"] for body in kubectl.items("ms", "-l", f"pool={name}")} == sets
 
@@ -132,14 +132,14 @@ def test_a_paused_rollout_waits_and_goes_on(kubectl: Kubectl, rollout: Plugin, n
     assert "already paused" in rollout.refuses("pause", f"md/{name}")
     upgrade(kubectl, name)
     kubectl.wait("condition=Paused", f"md/{name}")
-    waited = rollout.run("rollout", "status", f"md/{name}", "--timeout=4s")
+    waited = rollout.run("rollout", "status", f"md/{name}", "--timeout=10s")
     assert waited.code == 1
     assert "(paused)" in waited.out
-    assert "is not rolled out after 4s" in waited.err
+    assert "is not rolled out after 10s" in waited.err
     assert "is paused and can't be undone" in rollout.refuses("undo", f"md/{name}")
     assert kubelets(kubectl, name) == [FIRST] * 3
     assert rollout("resume", f"md/{name}") == f"machinedeployment/{name} resumed\n"
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert kubelets(kubectl, name) == [SECOND] * 3
 
 
@@ -147,7 +147,7 @@ def test_a_paused_rollout_waits_and_goes_on(kubectl: Kubectl, rollout: Plugin, n
 def test_a_restart_replaces_every_machine(kubectl: Kubectl, rollout: Plugin, name: str) -> None:
     before = {machine["metadata"]["uid"] for machine in machines(kubectl, name)}
     assert rollout("restart", f"md/{name}") == f"machinedeployment/{name} restarted\n"
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert not before & {machine["metadata"]["uid"] for machine in machines(kubectl, name)}
     assert kubelets(kubectl, name) == [FIRST] * 3
 
@@ -156,10 +156,10 @@ def test_a_restart_replaces_every_machine(kubectl: Kubectl, rollout: Plugin, nam
 def test_a_canary_stops_at_its_partition_until_that_goes(kubectl: Kubectl, rollout: Plugin, name: str) -> None:
     patch(kubectl, name, '{"strategy":{"rollingUpdate":{"partition":"60%"}}}')
     upgrade(kubectl, name)
-    assert "partitioned roll out" in rollout("status", f"md/{name}", "--timeout=90s")
+    assert "partitioned roll out" in rollout("status", f"md/{name}", "--timeout=300s")
     assert kubelets(kubectl, name) == [FIRST, FIRST, SECOND]
     patch(kubectl, name, '{"strategy":{"rollingUpdate":{"partition":0}}}')
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert kubelets(kubectl, name) == [SECOND] * 3
 
 
@@ -171,7 +171,7 @@ def test_a_rollout_past_its_deadline_is_taken_back_and_the_manifest_may_be_appli
     patch(kubectl, name, '{"progressDeadlineSeconds":4,"strategy":{"rollingUpdate":{"onFailure":"Rollback"}}}')
     broken = '{"template":{"spec":{"providerConfig":{"value":{"bootSeconds":3600}}}}}'
     patch(kubectl, name, broken)
-    assert "was rolled back" in rollout.refuses("status", f"md/{name}", "--timeout=90s")
+    assert "was rolled back" in rollout.refuses("status", f"md/{name}", "--timeout=300s")
     kubectl.wait("jsonpath={.status.updatedReplicas}=3", f"md/{name}")
     kubectl.wait("jsonpath={.status.replicas}=3", f"md/{name}")
     body = kubectl.json("get", "md", name)
@@ -184,7 +184,7 @@ def test_a_rollout_past_its_deadline_is_taken_back_and_the_manifest_may_be_appli
     patch(kubectl, name, broken)
     assert kubectl.json("get", "md", name)["metadata"]["generation"] == body["metadata"]["generation"]
     assert rollout("undo", name) == f"machinedeployment/{name} rolled back\n"
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert "rollback" not in kubectl.json("get", "md", name)["status"]
 
 
@@ -194,12 +194,12 @@ def test_in_place_the_same_machines_and_hosts_get_the_new_kubelet(kubectl: Kubec
     patch(kubectl, name, f'{{"strategy":{{"rollingUpdate":{limits}}}}}')
     before = {(m["metadata"]["uid"], m["spec"]["providerID"]) for m in machines(kubectl, name)}
     upgrade(kubectl, name)
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     after = machines(kubectl, name)
     assert {(m["metadata"]["uid"], m["spec"]["providerID"]) for m in after} == before
     assert {m["status"]["versions"]["kubelet"] for m in after} == {f"v{SECOND}"}
     rollout("undo", f"md/{name}")
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert {(m["metadata"]["uid"], m["spec"]["providerID"]) for m in machines(kubectl, name)} == before
     assert kubelets(kubectl, name) == [FIRST] * 3
 
@@ -217,7 +217,7 @@ def test_in_place_a_provider_that_can_t_stops_the_rollout_before_the_second_mach
     assert kubelets(kubectl, name) == [FIRST, FIRST, SECOND]
     assert {m["spec"]["providerID"] for m in machines(kubectl, name)} == before
     rollout("undo", f"md/{name}")
-    rollout("status", f"md/{name}", "--timeout=90s")
+    rollout("status", f"md/{name}", "--timeout=300s")
     assert {m["spec"]["providerID"] for m in machines(kubectl, name)} == before
 
 

@@ -18,6 +18,7 @@ import yaml
 from hack.program import Kubectl, Program
 from hack.realplane import SERVERS, RealPlane
 from tests.gateways.pems import issue
+from tests.hosts.joining import until
 from tests.realplane import REAL, require
 
 pytestmark = [*REAL, pytest.mark.kubectl]
@@ -47,7 +48,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"})
         try:
-            with opener.open(request, timeout=60) as answer:
+            with opener.open(request, timeout=180) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:
@@ -61,7 +62,7 @@ class Browser:
         trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.authority)))
         opener = urllib.request.build_opener(trusting, urllib.request.HTTPCookieProcessor(self.cookies))
         found: dict[str, Any] = {}
-        with opener.open(f"{self.url}/api/events", timeout=60) as stream:
+        with opener.open(f"{self.url}/api/events", timeout=180) as stream:
             for line in stream:
                 name, _, text = line.decode().rstrip("\n").partition(": ")
                 if name == "event":
@@ -121,6 +122,8 @@ def scene(real_plane: RealPlane, kubectl_binary: Path, tmp_path_factory: pytest.
     here = f"--namespace={OPEN}"
     kubectl("create", "role", "few", "--verb=get,list,watch", "--resource=machines.cluster.k8s.io", here)
     kubectl("create", "rolebinding", "few", "--role=few", f"--serviceaccount={OPEN}:few", here)
+    may = ("auth", "can-i", "list", "machines.cluster.k8s.io", here, f"--as=system:serviceaccount:{OPEN}:few")
+    until(lambda: kubectl.run(*may).code == 0)  # the API server reads roles a moment after it has taken them
     certificate, key = issue("web").write(folder)
     keys = [f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}"]
     ui = Ui(folder, kubectl, "ui", "--viewer-tokens", f"--kubeconfig={kubectl.kubeconfig}", *keys)

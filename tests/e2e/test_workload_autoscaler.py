@@ -50,12 +50,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, kubectl_binary: Path) -> Ite
         home = Kubectl(kubectl_binary, here.kubeconfig, folder / "home-cache")
         prod = Kubectl(kubectl_binary, there.kubeconfig, folder / "prod-cache")
         create(home, *load_crds())
-        home("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        home("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
         meta = {"name": "prod-kubeconfig", "namespace": "default"}
         data = {"value": base64.b64encode(kubeconfig_of_the_page(prod, there, KUBELETS)).decode()}
         create(home, {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data})
-        flags = ("--cluster=default/prod", "--leader-elect", "--leader-elect-lease-duration=15s",
-                 "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=500ms",
+        flags = ("--cluster=default/prod", "--leader-elect", "--leader-elect-retry-period=500ms",
                  f"--leader-elect-resource-namespace={SYSTEM[1]}")  # fmt: skip
         autoscaler = with_rights_of_its_own(folder / "autoscaler", here, home, *flags)
         home("apply", *SYSTEM, "-f", str(ROOT / "deploy" / "rbac" / "leader-election.yaml"))

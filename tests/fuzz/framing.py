@@ -16,7 +16,7 @@ CRLF = b"\r\n"
 STATUS = re.compile(rb"^HTTP/1\.[01] ([0-9]{3})", re.MULTILINE)
 NOT_IMPLEMENTED = frozenset({501, 505})
 """What a server says of methods, encodings and versions that it has not: the one kind of 5xx that is no fault of it."""
-GIVE_UP = 120.0
+GIVE_UP = 300.0
 """Seconds after which a connection that the server keeps open counts as a hang; its own bounds are far below."""
 
 

@@ -88,7 +88,8 @@ class Bmc:
 
     def command(self) -> tuple[str, ...]:
         """As docs/providers/ssh.md has it, with the port, and the suite that this BMC has."""
-        where = ("-I", "lanplus", "-C", "3", "-p", str(self.port), "-H", "{address}")
+        patient = ("-N", "10", "-R", "3")  # a BMC has a processor of its own, which this one may have to wait for
+        where = ("-I", "lanplus", "-C", "3", *patient, "-p", str(self.port), "-H", "{address}")
         return (str(shutil.which("ipmitool")), *where, "-U", "{user}", "-f", "{password-file}", "chassis", "power")
 
 

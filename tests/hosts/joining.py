@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from api.names import TOKEN_MACHINE_UID_LABEL
 from hack import binaries
@@ -14,9 +14,10 @@ from hack.hosts import cluster, files
 from hack.hosts.lab import Lab
 from hack.hosts.mirror import PROGRAMS, Mirror
 from hack.hosts.provider.provider import API_VERSION, KIND
-from hack.program import Kubectl
+from hack.program import CommandFailed, Kubectl
 
 VERSION = binaries.kubernetes_version()
+T = TypeVar("T")
 BEFORE = binaries.kubernetes_version(binaries.PREVIOUS)
 
 
@@ -86,11 +87,33 @@ def pause_pod(name: str, node: str) -> dict[str, Any]:
     }
 
 
-def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
+    """Ask again, also where kubectl fails: the only API server of a cluster of hosts may be away for a moment.
+
+    Raises AssertionError, if kubectl failed last with what it said.
+    """
     deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that"
+    while True:
+        why = "it did not come to that"
+        try:
+            if holds():
+                return
+        except CommandFailed as failure:
+            why = str(failure)
+        assert time.monotonic() < deadline, why
         time.sleep(0.2)
+
+
+def heard(ask: Callable[[], T], seconds: float = 300.0) -> T:
+    """What a command of kubectl gives, once it ends well. Raises AssertionError with what it said."""
+    found: list[T] = []
+
+    def has_answered() -> bool:
+        found.append(ask())
+        return True
+
+    until(has_answered, seconds)
+    return found[-1]
 
 
 def apply(kubectl: Kubectl, obj: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ POOL, SECRET = "racks", "racks-key"
 class Pool:
     """``guests`` by name. ``remove`` ends all of them. ``patience``: seconds for each to come up with its images."""
 
-    def __init__(self, lab: Lab, folder: Path, names: list[str], patience: float = 60.0) -> None:
+    def __init__(self, lab: Lab, folder: Path, names: list[str], patience: float = 300.0) -> None:
         self.lab = lab
         self.key = folder / "id_ed25519"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
@@ -75,7 +75,7 @@ def power_on(pool: Pool, guest: Guest) -> None:
     wait_for_sshd(guest)
 
 
-def wait_for_sshd(guest: Guest, seconds: float = 30.0) -> None:
+def wait_for_sshd(guest: Guest, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while guest.execute("ss -Hltn 'sport = :22' | grep -q .").returncode != 0:
         assert time.monotonic() < deadline, f"{guest.name} has no sshd: {guest.execute('systemctl status ssh').stdout}"

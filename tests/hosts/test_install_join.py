@@ -74,7 +74,7 @@ def test_a_host_with_packages_of_a_repository_joins_as_its_spec_says(
             for _ in range(2):  # the second run finds all done
                 done = guest.execute("sh /root/join.sh")
                 assert done.returncode == 0, done.stdout
-        kubectl.wait("condition=Ready", "node/packaged", timeout=60)
+        kubectl.wait("condition=Ready", "node/packaged", timeout=300)
         node = json.loads(kubectl("get", "node", "packaged", "-o", "json"))
         assert node["status"]["capacity"]["pods"] == "42"
         assert node["status"]["nodeInfo"]["kubeletVersion"] == f"v{VERSION}"

@@ -113,7 +113,7 @@ def scene(lab: Lab, tmp_path: Path) -> Iterator[Scene]:
             watcher.watching(),
         ):
             yield Scene(up.kubectl, prod, run, mirror, config, found, watcher)
-            up.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+            up.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=300s", timeout=360)
 
 
 def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> None:
@@ -129,9 +129,9 @@ def test_a_whole_run_shows_no_secret(lab: Lab, scene: Scene, tmp_path: Path) -> 
     bad = deployment(lab, "bad", 1, cluster_name="prod")
     bad["spec"]["template"]["spec"]["bootstrap"] = {"preJoinCommands": [{"name": "print", "script": PRINTS_ALL}]}
     apply(home, bad)
-    until(lambda: len(_note_tokens(scene)) == 2, 120)
-    home.wait("jsonpath={.status.readyReplicas}=1", "md/good", timeout=180)
-    until(lambda: any("StepFailed" in json.dumps(machine) for machine in items(home, "machines")), 120)
+    until(lambda: len(_note_tokens(scene)) == 2, 300)
+    home.wait("jsonpath={.status.readyReplicas}=1", "md/good", timeout=360)
+    until(lambda: any("StepFailed" in json.dumps(machine) for machine in items(home, "machines")), 300)
     names = {machine["metadata"]["labels"]["set"]: machine["metadata"]["name"] for machine in items(home, "machines")}
     good = next(lab.guest(seen.record) for seen in lab.hosts() if seen.record.name == names["good"])
     assert good.execute("cat /etc/creds").stdout == CONTENT
@@ -175,9 +175,9 @@ def _break_the_way_there(scene: Scene) -> None:
     text = yaml.safe_dump(scene.config)
     for changed, reason in (("[" + text, "InvalidKubeconfig"), (_refused(scene.config), "Unreachable")):
         _kubeconfig(scene.home, changed)
-        until(lambda wanted=reason: wanted in scene.home("get", "clusters", "-o", "json"), 120)
+        until(lambda wanted=reason: wanted in scene.home("get", "clusters", "-o", "json"), 300)
     _kubeconfig(scene.home, text)
-    scene.home.wait("condition=Reachable", "cluster/prod", timeout=120)
+    scene.home.wait("condition=Reachable", "cluster/prod", timeout=300)
 
 
 def _refused(config: dict[str, Any]) -> str:

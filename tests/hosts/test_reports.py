@@ -64,7 +64,7 @@ def joined(kubectl: Kubectl) -> dict[str, Any]:
 def fails_with(reason: str, lab: Lab, kubectl: Kubectl) -> dict[str, Any]:
     """NodeJoined, once it has that reason; else what is known of the host is shown."""
     try:
-        until(lambda: joined(kubectl).get("reason") == reason, 240)
+        until(lambda: joined(kubectl).get("reason") == reason, 480)
     except AssertionError:
         hosts = [lab.guest(seen.record) for seen in lab.hosts()]
         consoles = [host.console.read_text(errors="replace")[-3000:] for host in hosts]
@@ -86,20 +86,20 @@ def test_a_deployment_is_rolled_to_the_next_kubelet_version_and_scaled_to_nothin
 ) -> None:
     apply(kubectl, here(mirror.archives(programs())))
     apply(kubectl, of_version(lab, "rolled", 3, BEFORE, archives=mirror.archives(programs(older=True))))
-    kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/rolled", timeout=180)
-    assert kubelets(kubectl) == [BEFORE] * 3
+    kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/rolled", timeout=360)
+    until(lambda: kubelets(kubectl) == [BEFORE] * 3)
 
     kubectl("scale", "md/rolled", "--replicas=5")
-    kubectl.wait("jsonpath={.status.readyReplicas}=5", "md/rolled", timeout=180)
+    kubectl.wait("jsonpath={.status.readyReplicas}=5", "md/rolled", timeout=360)
     apply(kubectl, of_version(lab, "rolled", 5, VERSION))
-    until(lambda: sorted(kubelets(kubectl)) == [VERSION] * 5, 300)
-    kubectl.wait("jsonpath={.status.readyReplicas}=5", "md/rolled", timeout=120)
+    until(lambda: sorted(kubelets(kubectl)) == [VERSION] * 5, 600)
+    kubectl.wait("jsonpath={.status.readyReplicas}=5", "md/rolled", timeout=300)
 
     kubectl("scale", "md/rolled", "--replicas=0")
-    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
-    assert items(kubectl, "nodes") == []
-    assert lab.hosts() == []
-    assert secrets_to_join(kubectl) == []
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=300s", timeout=360)
+    until(lambda: items(kubectl, "nodes") == [])
+    until(lambda: lab.hosts() == [])
+    until(lambda: secrets_to_join(kubectl) == [])
     kubectl("delete", "md", "rolled", "--wait")
 
 
@@ -117,11 +117,11 @@ def test_a_host_that_can_not_report_is_told_of_by_its_console(lab: Lab, mirror: 
     nowhere = "https://192.0.2.1:6443"
     apply(kubectl, of_version(lab, "mute", 1, VERSION, joinTimeout="40s", endpoint=nowhere))
     said = fails_with("JoinTimedOut", lab, kubectl)
-    until(lambda: "and said nothing; last on its console: " in joined(kubectl)["message"], 60)
+    until(lambda: "and said nothing; last on its console: " in joined(kubectl)["message"], 300)
     said = joined(kubectl)
     assert len(said["message"]) <= 1024
     assert said["message"].isprintable()
-    kubectl("delete", "md", "mute", "--wait", "--timeout=60s", timeout=70)
+    kubectl("delete", "md", "mute", "--wait", "--timeout=300s", timeout=360)
     until(lambda: lab.hosts() == [])
 
 
@@ -154,7 +154,7 @@ def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
     said = fails_with(reason, lab, kubectl)
     assert "'install kubelet " in said["message"]
     assert cause in said["message"]
-    assert f"install kubelet {VERSION.removeprefix('v')}" in kubectl("describe", "machines")
+    kubectl.until(f"install kubelet {VERSION.removeprefix('v')}", "describe", "machines")
 
     (secret,) = _token_secrets(kubectl)
     (seen,) = lab.hosts()
@@ -166,11 +166,11 @@ def test_a_host_that_can_not_join_says_why_and_leaves_nothing(
     assert secret not in told
     assert base64.b64encode(secret.encode()).decode() not in told
 
-    kubectl("delete", "md", "failing", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
-    assert items(kubectl, "machines") == []
-    assert items(kubectl, "nodes") == []
-    assert lab.hosts() == []
-    assert secrets_to_join(kubectl) == []
+    kubectl("delete", "md", "failing", "--cascade=foreground", "--wait", "--timeout=300s", timeout=360)
+    until(lambda: items(kubectl, "machines") == [])
+    until(lambda: items(kubectl, "nodes") == [])
+    until(lambda: lab.hosts() == [])
+    until(lambda: secrets_to_join(kubectl) == [])
 
 
 def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
@@ -182,9 +182,9 @@ def test_a_host_goes_on_at_the_failed_step_once_the_mirror_is_there(
         apply(kubectl, of_version(lab, "late", 1, VERSION))
         fails_with("PackageUnavailable", lab, kubectl)
         late.add(VERSION, {name: binaries.ensure(name) for name in PROGRAMS})
-        kubectl.wait("jsonpath={.status.readyReplicas}=1", "md/late", timeout=180)
-        kubectl.wait("condition=NodeJoined", "machines", "--all", timeout=30)
-        kubectl("delete", "md", "late", "--cascade=foreground", "--wait", "--timeout=120s", timeout=130)
+        kubectl.wait("jsonpath={.status.readyReplicas}=1", "md/late", timeout=360)
+        kubectl.wait("condition=NodeJoined", "machines", "--all", timeout=300)
+        kubectl("delete", "md", "late", "--cascade=foreground", "--wait", "--timeout=300s", timeout=360)
 
 
 def _token_secrets(kubectl: Kubectl) -> list[str]:

@@ -25,7 +25,7 @@ from tests.hosts.test_join import user_data
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 NAMESPACE = "nodewright-system"
 HOSTS = ("one", "two")
-SECONDS = 120
+SECONDS = 600
 MACHINE: dict[str, Any] = {
     "apiVersion": "cluster.k8s.io/v1alpha1",
     "kind": "Machine",

@@ -51,12 +51,12 @@ def controllers(plane: RealPlane, pool: Pool, tmp_path_factory: pytest.TempPathF
     """At work on the plane, which has the pool."""
     folder = tmp_path_factory.mktemp("run")
     install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
-    run(install, check=True, timeout=120)
+    run(install, check=True, timeout=600)
     with Run(folder, Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")) as running:
         for obj in pool.objects():
             apply(running.kubectl, obj)
         yield running
-        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=90s", timeout=100)
+        running.kubectl("delete", "md,ms,ma,cl", "--all", "--wait", "--timeout=300s", timeout=360)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def left_of_kubernetes(guest: Guest) -> str:
 
 def is_clean(guest: Guest) -> None:
     """Wait until nothing is left: the host's own unit goes last, a moment after the claim."""
-    until(lambda: left_of_kubernetes(guest) == "", 60)
+    until(lambda: left_of_kubernetes(guest) == "", 300)
 
 
 def test_a_machine_claims_a_host_joins_it_and_gives_it_back_clean_to_the_next(
@@ -125,21 +125,21 @@ def test_a_machine_claims_a_host_joins_it_and_gives_it_back_clean_to_the_next(
     apply(kubectl, joining_cluster(mirror))
     for name in ("first", "second"):
         apply(kubectl, machine(name))
-    kubectl.wait("condition=NodeJoined", "machine/first", "machine/second", timeout=60)
-    kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=60)
+    kubectl.wait("condition=NodeJoined", "machine/first", "machine/second", timeout=300)
+    kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=300)
     holders = {each["metadata"]["uid"]: each for each in items(kubectl, "machines")}
     claims = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
     assert {claim["machine_uid"] for claim in claims.values() if claim} == holders.keys()
     until(lambda: not secrets_to_join(kubectl))
 
-    kubectl("delete", "machine", "--all", "--wait", "--timeout=120s", timeout=130)
-    assert items(kubectl, "nodes") == []
+    kubectl("delete", "machine", "--all", "--wait", "--timeout=300s", timeout=360)
+    until(lambda: items(kubectl, "nodes") == [])
     for guest in pool.guests.values():
         is_clean(guest)
 
     apply(kubectl, machine("third"))
-    kubectl.wait("condition=NodeJoined", "machine/third", timeout=150)
-    kubectl("delete", "machine", "third", "--wait", "--timeout=120s", timeout=130)
+    kubectl.wait("condition=NodeJoined", "machine/third", timeout=300)
+    kubectl("delete", "machine", "third", "--wait", "--timeout=300s", timeout=360)
 
 
 def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
@@ -147,19 +147,19 @@ def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
 ) -> None:
     apply(kubectl, joining_cluster(mirror, older=True))
     apply(kubectl, machine("edited", BEFORE))
-    kubectl.wait("condition=NodeJoined", "machine/edited", timeout=150)
-    kubectl.wait("condition=UpToDate", "machine/edited", timeout=30)
+    kubectl.wait("condition=NodeJoined", "machine/edited", timeout=300)
+    kubectl.wait("condition=UpToDate", "machine/edited", timeout=300)
     (before,) = items(kubectl, "nodes")
     name = before["metadata"]["name"]
-    kubectl.wait("condition=Ready", f"node/{name}", timeout=60)
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=300)
     claim = sshpools.claim(pool.guests[name])
     assert before["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
 
     apply(kubectl, joining_cluster(mirror))  # the mirror of http has to say what the new programs are
     upgrade(kubectl, "edited", VERSION)
-    kubectl.wait(f"jsonpath={{.status.nodeInfo.kubeletVersion}}={VERSION}", f"node/{name}", timeout=120)
-    kubectl.wait("condition=UpToDate", "machine/edited", timeout=60)
-    kubectl.wait("condition=Ready", f"node/{name}", timeout=60)
+    kubectl.wait(f"jsonpath={{.status.nodeInfo.kubeletVersion}}={VERSION}", f"node/{name}", timeout=300)
+    kubectl.wait("condition=UpToDate", "machine/edited", timeout=300)
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=300)
     until(lambda: not items(kubectl, "nodes")[0]["spec"].get("unschedulable"))
     (after,) = items(kubectl, "nodes")
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
@@ -168,7 +168,7 @@ def test_an_edit_of_its_machine_upgrades_the_kubelet_on_the_host_that_it_has(
     assert claim is not None
     assert now is not None
     assert (now["id"], now["machine_uid"]) == (claim["id"], claim["machine_uid"])
-    kubectl("delete", "machine", "edited", "--wait", "--timeout=120s", timeout=130)
+    kubectl("delete", "machine", "edited", "--wait", "--timeout=300s", timeout=360)
     is_clean(pool.guests[name])
 
 
@@ -178,27 +178,27 @@ def test_a_version_that_can_not_be_had_is_told_and_an_edit_back_ends_it(
     """The controllers are killed meanwhile: what the host does is the host's."""
     apply(kubectl, joining_cluster(mirror))
     apply(kubectl, machine("mistyped"))
-    kubectl.wait("condition=NodeJoined", "machine/mistyped", timeout=150)
-    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=30)
+    kubectl.wait("condition=NodeJoined", "machine/mistyped", timeout=300)
+    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=300)
     (node,) = items(kubectl, "nodes")
     name = node["metadata"]["name"]
     claim = sshpools.claim(pool.guests[name])
 
     upgrade(kubectl, "mistyped", "1.36.99")
     message = "-o=jsonpath={.status.conditions[?(@.type=='UpToDate')].message}"
-    kubectl.until("install kubeadm 1.36.99 failed", "get", "machine", "mistyped", message, timeout=90)
+    kubectl.until("install kubeadm 1.36.99 failed", "get", "machine", "mistyped", message, timeout=300)
     controllers.stop(signal.SIGKILL)
     controllers.start()
-    kubectl.until("can't be fetched", "get", "machine", "mistyped", message, timeout=60)
-    kubectl.wait("condition=Ready", f"node/{name}", timeout=30)
+    kubectl.until("can't be fetched", "get", "machine", "mistyped", message, timeout=300)
+    kubectl.wait("condition=Ready", f"node/{name}", timeout=300)
     upgrade(kubectl, "mistyped", VERSION)
-    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=120)
+    kubectl.wait("condition=UpToDate", "machine/mistyped", timeout=300)
     until(lambda: not items(kubectl, "nodes")[0]["spec"].get("unschedulable"))
     (after,) = items(kubectl, "nodes")
     assert after["metadata"]["uid"] == node["metadata"]["uid"]
     assert after["status"]["nodeInfo"]["kubeletVersion"] == VERSION
     assert sshpools.claim(pool.guests[name]) == claim
-    kubectl("delete", "machine", "mistyped", "--wait", "--timeout=120s", timeout=130)
+    kubectl("delete", "machine", "mistyped", "--wait", "--timeout=300s", timeout=360)
     is_clean(pool.guests[name])
 
 
@@ -207,8 +207,8 @@ def test_a_deployment_is_rolled_on_the_hosts_that_it_has_one_at_a_time(
 ) -> None:
     apply(kubectl, joining_cluster(mirror, older=True))
     apply(kubectl, deployment("workers", 2, BEFORE))
-    kubectl.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=150)
-    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=30)
+    kubectl.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=300)
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=300)
     machines = {each["metadata"]["uid"] for each in items(kubectl, "machines")}
     nodes = {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")}
     claims = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
@@ -223,9 +223,9 @@ def test_a_deployment_is_rolled_on_the_hosts_that_it_has_one_at_a_time(
         at_once = max(at_once, sum(1 for node in now if node["spec"].get("unschedulable")))
         return [node["status"]["nodeInfo"]["kubeletVersion"] for node in now] == [VERSION] * 2
 
-    until(rolled, 180)
+    until(rolled, 360)
     assert at_once <= 1
-    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=60)
+    kubectl.wait("condition=UpToDate", "machines", "--all", timeout=300)
     assert {each["metadata"]["uid"] for each in items(kubectl, "machines")} == machines
     assert {node["metadata"]["uid"]: node["status"]["nodeInfo"]["bootID"] for node in items(kubectl, "nodes")} == nodes
     after = {name: sshpools.claim(guest) for name, guest in pool.guests.items()}
@@ -233,7 +233,7 @@ def test_a_deployment_is_rolled_on_the_hosts_that_it_has_one_at_a_time(
         name: claim and claim["id"] for name, claim in claims.items()
     }
     kubectl("delete", "md", "workers", "--wait")
-    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
+    kubectl("wait", "--for=delete", "machines", "--all", "--timeout=300s", timeout=360)
 
 
 def begun(guest: Guest, step: int) -> bool:
@@ -257,13 +257,13 @@ def test_hosts_without_power_and_killed_controllers_during_a_join_leave_no_half_
         victim.stop(patience=0)
         controllers.start()
         victim.boot(pool.lab.payload)
-        kubectl.wait("condition=NodeJoined", "machine/m-1", "machine/m-2", timeout=150)
-        kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=90)
+        kubectl.wait("condition=NodeJoined", "machine/m-1", "machine/m-2", timeout=300)
+        kubectl.wait("condition=Ready", "node/rack1", "node/rack2", timeout=300)
         claims = [sshpools.claim(guest) for guest in pool.guests.values()]
         holders = [claim["machine_uid"] for claim in claims if claim]
         assert sorted(holders) == sorted(each["metadata"]["uid"] for each in items(kubectl, "machines"))
         assert sorted(node["metadata"]["name"] for node in items(kubectl, "nodes")) == ["rack1", "rack2"]
-        kubectl("delete", "machine", "--all", "--wait", "--timeout=120s", timeout=130)
-        assert items(kubectl, "nodes") == []
+        kubectl("delete", "machine", "--all", "--wait", "--timeout=300s", timeout=360)
+        until(lambda: items(kubectl, "nodes") == [])
         for guest in pool.guests.values():
             is_clean(guest)

@@ -86,13 +86,13 @@ def test_fifty_hosts_join_at_once_and_each_has_one_machine(
         mirror.add(VERSION, programs())
         kubectl = Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")
         install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
-        run(install, check=True, timeout=120)
+        run(install, check=True, timeout=600)
         with Run(folder, kubectl) as controllers:
             for obj in [*pool.objects(), joining_cluster(mirror)]:
                 apply(kubectl, obj)
             one = seconds_until_ready(kubectl, "one", 1)
-            kubectl("delete", "machineset", "one", "--wait", "--timeout=120s", timeout=130)
-            kubectl("wait", "--for=delete", "machines", "--all", "--timeout=120s", timeout=130)
+            kubectl("delete", "machineset", "one", "--wait", "--timeout=300s", timeout=360)
+            kubectl("wait", "--for=delete", "machines", "--all", "--timeout=300s", timeout=360)
             until(lambda: all(sshpools.claim(guest) is None for guest in pool.guests.values()))
             before = memory()
             every = seconds_until_ready(kubectl, "all", HOSTS)

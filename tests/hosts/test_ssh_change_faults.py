@@ -72,7 +72,7 @@ def other(wanted: HostRequest, number: int) -> HostRequest:
     return replace(wanted, spec_hash=f"hash-{number}", versions=versions, upgrade=KubeletUpgrade(script, ""))
 
 
-async def changed(controller: SSHProvider, wanted: HostRequest, seconds: float = 90.0) -> None:
+async def changed(controller: SSHProvider, wanted: HostRequest, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -91,7 +91,7 @@ async def provider(pool: sshpools.Pool) -> AsyncIterator[SSHProvider]:
     await made.close()
 
 
-def until(guest: Guest, command: str, seconds: float = 60.0) -> None:
+def until(guest: Guest, command: str, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while guest.execute(command).returncode != 0:
         assert time.monotonic() < deadline, f"{guest.name}: {command} did not come true"
@@ -99,7 +99,7 @@ def until(guest: Guest, command: str, seconds: float = 60.0) -> None:
 
 
 async def until_gone(provider: SSHProvider, host: Host) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while any(each.id == host.id for each in await provider.list()):
         assert time.monotonic() < deadline, "the host was not given back"
         await asyncio.sleep(0.1)

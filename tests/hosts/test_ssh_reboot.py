@@ -64,7 +64,7 @@ async def end(scene: Scene, host: Host) -> None:
 
 async def until_rebooted(scene: Scene, controller: SSHProvider, host: Host, attempt: str) -> Guest:
     """As the controllers call: again until it is seen. A host of the lab has to be started again by somebody."""
-    guest, deadline = scene.pool.guests[host.name], asyncio.get_running_loop().time() + 120
+    guest, deadline = scene.pool.guests[host.name], asyncio.get_running_loop().time() + 600
     while True:
         if not guest.is_running():
             await asyncio.to_thread(sshpools.power_on, scene.pool, guest)

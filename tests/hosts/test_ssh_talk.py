@@ -26,7 +26,7 @@ async def test_a_host_with_real_sshd_and_systemd_says_what_every_host_says(lab: 
         host, connections = SSHHost.model_validate(pool.entry("talk1")), Connections(secrets)
 
         async def happens(script: str) -> None:
-            for _ in range(300):
+            for _ in range(3000):
                 if (await asyncio.to_thread(guest.execute, script)).returncode == 0:
                     return
                 await asyncio.sleep(0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,13 @@ async def test_hosts_are_known_by_certificates_of_the_pools_ca_and_others_are_re
     await asyncio.to_thread(signed, right, ca, "-n", f"c1.example.com,{right.address}")
     await asyncio.to_thread(signed, other, ca, "-n", "c1.example.com")
     await asyncio.to_thread(signed, over, ca, "-n", over.address, "-V", "-2d:-1d")
-    await provider.list()
-    seen: dict[str, Any] = objects.pool["status"]["hosts"]
-    assert seen["c1"]["state"] == "Free", seen
+    deadline = time.monotonic() + 300
+    while True:
+        await provider.list()
+        seen: dict[str, Any] = objects.pool["status"]["hosts"]
+        if seen["c1"]["state"] == "Free" and all("certificate" in seen[name]["reason"] for name in ("c2", "c3")):
+            break
+        assert time.monotonic() < deadline, seen
     where = f"host c2 ({other.address}:22) shows a host certificate"
     assert f"{where} that is for 'c1.example.com', and not for '{other.address}'" in seen["c2"]["reason"]
     assert f"host c3 ({over.address}:22) shows a host certificate that has expired" in seen["c3"]["reason"]

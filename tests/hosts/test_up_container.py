@@ -25,7 +25,7 @@ from tests.hosts.joining import until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
 NAME, USER = "nodewright-up", 65532
-SECONDS = 60
+SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 30
+_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,14 @@ class Terminal:
     def read(self, *words: str) -> Any:
         """`kubectl get … -o json`."""
         return self("get", *words, "-o", "json").json()
+
+    @staticmethod
+    def until(holds: Callable[[], bool]) -> None:
+        """Ask again, for what a server does a moment after it has answered. Raises AssertionError."""
+        deadline = time.monotonic() + _SECONDS
+        while not holds():
+            assert time.monotonic() < deadline, "it did not come to that"
+            time.sleep(0.1)
 
     @contextmanager
     def running(self, *words: str) -> Iterator[subprocess.Popen[str]]:

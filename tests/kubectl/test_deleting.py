@@ -31,9 +31,9 @@ def test_delete_waits_for_a_finalizer(kubectl: Terminal) -> None:
     kubectl.create(held)
     assert "timed out" in kubectl.fails("delete", "widget", "a", "--timeout=1s")
     assert kubectl.read("wd", "a")["metadata"]["deletionTimestamp"]
-    with kubectl.running("wait", "--for=delete", "widget/a", "--timeout=20s") as waiting:
+    with kubectl.running("wait", "--for=delete", "widget/a", "--timeout=120s") as waiting:
         kubectl("patch", "wd", "a", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-        assert waiting.wait(20) == 0
+        assert waiting.wait(180) == 0
     assert names(kubectl) == []
 
 
@@ -49,7 +49,7 @@ def test_delete_by_label_and_all(kubectl: Terminal) -> None:
 def test_delete_in_the_background_takes_the_dependents_along(kubectl: Terminal, controllers: None) -> None:
     family(kubectl)
     kubectl("delete", "widget", "parent", "--cascade=background")
-    kubectl("wait", "--for=delete", "widget/grandchild", "--timeout=10s")
+    kubectl("wait", "--for=delete", "widget/grandchild", "--timeout=120s")
     assert names(kubectl) == []
 
 
@@ -57,10 +57,10 @@ def test_delete_in_the_foreground_waits_for_the_dependents(kubectl: Terminal, co
     family(kubectl, blocks=True)
     kubectl("patch", "wd", "child", "--type=merge", "-p", f'{{"metadata": {{"finalizers": ["{GROUP}/hold"]}}}}')
     kubectl("delete", "widget", "parent", "--cascade=foreground", "--wait=false")
-    kubectl("wait", "--for=jsonpath={.metadata.deletionTimestamp}", "widget/child", "--timeout=10s")
+    kubectl("wait", "--for=jsonpath={.metadata.deletionTimestamp}", "widget/child", "--timeout=120s")
     assert "foregroundDeletion" in kubectl.read("wd", "parent")["metadata"]["finalizers"]
     kubectl("patch", "wd", "child", "--type=json", "-p", '[{"op": "remove", "path": "/metadata/finalizers/0"}]')
-    kubectl("wait", "--for=delete", "widget/parent", "--timeout=10s")
+    kubectl("wait", "--for=delete", "widget/parent", "--timeout=120s")
     assert names(kubectl) == []
 
 
@@ -80,7 +80,7 @@ def test_delete_as_a_dry_run_deletes_nothing(kubectl: Terminal) -> None:
 def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Terminal, controllers: None) -> None:
     kubectl.create(widget("a"))
     kubectl("create", "configmap", "c")
-    kubectl("delete", "namespace", kubectl.namespace, "--timeout=20s")
+    kubectl("delete", "namespace", kubectl.namespace, "--timeout=120s")
     assert "not found" in kubectl.fails("get", "namespace", kubectl.namespace)
     assert "not found" in kubectl.fails("create", "-f", "-", stdin=widget("b"))
     assert names(kubectl) == []
@@ -94,8 +94,8 @@ def test_wait_for_a_condition(kubectl: Terminal) -> None:
     kubectl.create(widget("a"))
     assert "timed out" in kubectl.fails("wait", "--for=condition=Ready", "widget/a", "--timeout=1s")
     ready = '{"status": {"phase": "Sold", "conditions": [{"type": "Ready", "status": "True"}]}}'
-    with kubectl.running("wait", "--for=condition=Ready", "widget/a", "--timeout=20s") as waiting:
+    with kubectl.running("wait", "--for=condition=Ready", "widget/a", "--timeout=120s") as waiting:
         kubectl("patch", "wd", "a", "--subresource=status", "--type=merge", "-p", ready)
-        assert waiting.wait(20) == 0
-    kubectl("wait", "--for=jsonpath={.status.phase}=Sold", "widget/a", "--timeout=10s")
-    kubectl("wait", "--for=create", "widget/a", "--timeout=10s")
+        assert waiting.wait(180) == 0
+    kubectl("wait", "--for=jsonpath={.status.phase}=Sold", "widget/a", "--timeout=120s")
+    kubectl("wait", "--for=create", "widget/a", "--timeout=120s")

@@ -221,11 +221,14 @@ def test_a_crd_appears_is_explained_and_goes_with_its_objects(kubectl: Terminal)
         "metadata": {"name": f"bolts.hardware.{GROUP}"},
         "spec": {"group": f"hardware.{GROUP}", "scope": "Namespaced", "names": names, "versions": [version]},
     }
+    bolt = {"apiVersion": f"hardware.{GROUP}/v1", "kind": "Bolt", "metadata": {"name": "b"}}
     kubectl.apply(crd)
     kubectl("wait", "--for=condition=Established", "crd", crd["metadata"]["name"])
-    kubectl.apply({"apiVersion": f"hardware.{GROUP}/v1", "kind": "Bolt", "metadata": {"name": "b"}})
+    served = ("api-resources", f"--api-group=hardware.{GROUP}")
+    kubectl.until(lambda: "bolts" in kubectl(*served).out)
+    kubectl.until(lambda: kubectl.tries("apply", "-f", "-", stdin=bolt).code == 0)
     assert kubectl("get", "bolts").rows[1][0] == "b"
-    assert "Any bolt." in kubectl("explain", "bolt.spec").out
+    kubectl.until(lambda: "Any bolt." in kubectl.tries("explain", "bolt.spec").out)
     kubectl("delete", "crd", crd["metadata"]["name"])
-    assert "bolts" not in kubectl("api-resources", f"--api-group=hardware.{GROUP}").out
+    kubectl.until(lambda: "bolts" not in kubectl(*served).out)
     kubectl.fails("get", "bolts")

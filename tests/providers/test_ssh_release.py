@@ -40,7 +40,7 @@ def run(folder: Path, how: str, command: tuple[str, ...] = (), boot: str = "one"
     script = script.replace("/proc/sys/kernel/random/boot_id", f"{folder}/boot")
     script = script.replace(remote.BOOTSTRAP, f"{folder}/b")
     script = script.replace("PATH=${PATH:+$PATH:}", f"PATH={programs}:")
-    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture

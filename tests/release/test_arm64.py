@@ -81,13 +81,13 @@ def test_the_program_runs_in_it(built: Built, tmp_path: Path) -> None:
         [*python, "-sP", "/usr/local/bin/nodewright", "version"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert said.returncode == 0, said.stderr
     assert said.stdout.startswith(f"nodewright {__version__} ")
     native = "import platform, ssl, sqlite3, orjson, grpc, pydantic_core, numpy; print(platform.machine())"
-    said = subprocess.run([*python, "-sPc", native], capture_output=True, text=True, timeout=120, check=False)
+    said = subprocess.run([*python, "-sPc", native], capture_output=True, text=True, timeout=900, check=False)
     assert (said.returncode, said.stdout) == (0, "aarch64\n"), said.stderr
 
 

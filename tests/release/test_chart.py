@@ -47,7 +47,7 @@ def helm_binary() -> Path:
 
 def _run(helm_binary: Path, packed: Path, namespace: str, *flags: str) -> subprocess.CompletedProcess[str]:
     command = [str(helm_binary), "template", "any", str(packed), "-n", namespace, "--kube-version=1.36.0", *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def _rendered(helm_binary: Path, packed: Path, namespace: str, *flags: str) -> Objects:

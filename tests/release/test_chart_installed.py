@@ -43,7 +43,7 @@ class Helm:
         homes = {f"HELM_{name}_HOME": str(self.folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
         env = {**os.environ, **homes, "KUBECONFIG": str(self.kubeconfig)}
         command = [str(self.binary), *args, "-n", NAMESPACE]
-        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, env=env)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
 
     def __call__(self, *args: str) -> str:
         done = self.run(*args)
@@ -81,7 +81,7 @@ def installed(
 
 def test_a_release_is_installed_upgraded_and_taken_away_and_machines_stay(installed: Installed) -> None:
     kubectl, helm = installed.kubectl, installed.helm
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=180s", timeout=240)
     container = installed.deployment()["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == f"{IMAGE}:{__version__}"
     until(lambda: _may(kubectl, "create", "machines.cluster.k8s.io"))

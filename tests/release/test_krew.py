@@ -36,7 +36,7 @@ class Person:
             "PATH": f"{own}:{os.environ['PATH']}",
         }
         return subprocess.run(
-            [self.kubectl, *words], cwd=self.downloads, env=environment, capture_output=True, text=True, timeout=120,
+            [self.kubectl, *words], cwd=self.downloads, env=environment, capture_output=True, text=True, timeout=600,
             check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

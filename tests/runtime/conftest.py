@@ -16,7 +16,7 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig
 from tests.runtime.stub_server import StubServer, serve
 from tests.runtime.town import Town
 
-QUICK = ClientLimits(backoff=0.001, watch_silence=5, request_timeout=5)
+QUICK = ClientLimits(backoff=0.001, watch_silence=120, request_timeout=120)
 
 
 @pytest.fixture(autouse=True)

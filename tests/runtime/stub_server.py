@@ -175,7 +175,7 @@ async def serve(stub: StubServer) -> AsyncIterator[StubServer]:
         await runner.cleanup()
 
 
-async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for a fact; fails after ``seconds``. Polls the loop, never asserts a duration."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110  (the facts are in the program under test, which knows no events of ours)

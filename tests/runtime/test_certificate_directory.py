@@ -30,7 +30,7 @@ from tests.runtime.stub_server import until
 from tests.runtime.town import Town
 
 ENDPOINT = "10.0.0.1:6443"
-DEADLINE = 60.0
+DEADLINE = 300.0
 Look = Callable[[], CertificatesRead | CertificatesUnread | None]
 
 

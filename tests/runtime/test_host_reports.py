@@ -33,7 +33,7 @@ class Heard:
         self.reports.listen(lambda _uid: self.changed.set())
 
     async def until(self, machine: str, token_id: str, sequence: int) -> Report:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while True:
                 found = self.reports.look(machine, None, token_id)
                 if found is not None and found.sequence >= sequence:

@@ -175,5 +175,5 @@ def test_kubernetes_asyncio_and_kopf_are_not_imported_for_a_plain_kubeconfig() -
         "import sys, nodewright.runtime.manager, nodewright.runtime.kube.kubeconfig\n"
         "print([name for name in ('kubernetes_asyncio', 'kopf', 'openstack', 'grpc') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=300)
     assert found.stdout.strip() == "[]"

@@ -185,6 +185,17 @@ async def test_a_restart_remembers_its_nodes(village: Village) -> None:
     assert village.writes() - before <= 2
 
 
+async def test_what_a_host_runs_by_now_is_said_by_whoever_has_not_seen_its_node_before(village: Village) -> None:
+    """Controllers that begin anew while a host is changed know of its cluster only after they have looked."""
+    host = village.world.create(request())
+    await village.after(20)
+    village.world.update(request(kubelet="1.35.0"), host.id, drained=True)
+    village.kubelets = village.new_kubelets()
+    await village.after(20)
+    assert await village.is_ready() == "True"
+    assert (await village.node())["status"]["nodeInfo"]["kubeletVersion"] == "v1.35.0"
+
+
 async def test_conditions_that_others_wrote_stay(village: Village) -> None:
     """As real kubelets report: what a problem detector says of a Node is not theirs to take back."""
     village.world.create(request())

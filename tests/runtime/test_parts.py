@@ -26,7 +26,7 @@ async def reflecting(source: Source, kind: Kind) -> AsyncIterator[Cache]:
     reflector = Reflector(source, cache, kind, FAST)
     task = asyncio.create_task(reflector.run())
     try:
-        await asyncio.wait_for(reflector.synced.wait(), 60)
+        await asyncio.wait_for(reflector.synced.wait(), 300)
         yield cache
     finally:
         task.cancel()

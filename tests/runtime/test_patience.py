@@ -14,7 +14,7 @@ from aiohttp import web
 from nodewright.runtime.telemetry.observability import ObservabilityServer
 from nodewright.runtime.telemetry.patience import PatientRunner
 
-GIVE_UP = 60.0
+GIVE_UP = 300.0
 """Seconds after which a test fails; nothing waits for them."""
 KEEP_ALIVE = 3600.0
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -57,7 +57,7 @@ async def following(client: KubeClient, stub: StubServer) -> AsyncIterator[Follo
         stub.put(name)
     follower = Following(client, stub)
     task = asyncio.create_task(follower.reflector.run())
-    await asyncio.wait_for(follower.reflector.synced.wait(), 10)
+    await asyncio.wait_for(follower.reflector.synced.wait(), 120)
     await follower.watching()
     yield follower
     assert not task.done(), "a reflector never ends by itself"
@@ -229,7 +229,7 @@ async def test_a_kind_that_is_not_served_yet_is_waited_for(client: KubeClient, s
     task = asyncio.create_task(follower.reflector.run())
     await until(lambda: "NotFound" in follower.reflector.problem)
     assert not follower.reflector.complete
-    await asyncio.wait_for(follower.reflector.synced.wait(), 10)
+    await asyncio.wait_for(follower.reflector.synced.wait(), 120)
     assert follower.in_sync()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -319,6 +319,6 @@ async def test_what_takes_several_turns_does_not_wait_for_a_whole_burst(pause: f
     cache.listen(MACHINE, first)
     reflector = Reflector(Burst(40), cache, MACHINE, ReflectorOptions(batch=2, pause=pause))
     task = asyncio.create_task(reflector.run())
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 120)
     task.cancel()
     assert taken == [pytest.approx(seen, abs=1)]

@@ -99,7 +99,7 @@ def test_nothing_is_imported_and_nothing_made_without_it() -> None:
         "assert tracing.ids() == {}\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def explained(town: Town, *what: str) -> str:
         [*command, f"--kubeconfig={town.plane.kubeconfig_path}"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def explained(town: Town, *what: str) -> str:
 
 async def _is_told(town: Town, *words: str) -> None:
     """`explain` reads the Machines, whose links to their Nodes follow the binding of pods."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             told = await asyncio.to_thread(explained, town, "md", "blue")
             if all(word in told for word in words):

@@ -28,7 +28,7 @@ FAST: dict[str, Any] = {
     "deleteSeconds": 0.05,
     "updateSeconds": 0.05,
 }
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 class Town:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from hack import browser as chromium
 from hack.program import Up
@@ -20,13 +20,23 @@ DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 WIDTHS = {"desktop": DESKTOP, "phone": PHONE}
 
 
+PATIENCE = 300_000
+"""Milliseconds: browser, server and test share two processors with others."""
+expect.set_options(timeout=PATIENCE)
+
+
+def patient(context: BrowserContext) -> BrowserContext:
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     found = chromium.find()
     if found is None:
         lacking(f"Chromium not found: {chromium.REMEDY}")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=found, timeout=PATIENCE, args=["--no-sandbox"])
         yield started
         started.close()
 
@@ -42,8 +52,10 @@ class Seen:
 
     def page(self, width: str = "desktop", scheme: str = "light") -> Page:
         """A new window; what it says on its console or fails with is kept in ``page.trouble``."""
-        context = self.browser.new_context(
-            viewport=WIDTHS[width], color_scheme=scheme, storage_state=self.state, reduced_motion="reduce"
+        context = patient(
+            self.browser.new_context(
+                viewport=WIDTHS[width], color_scheme=scheme, storage_state=self.state, reduced_motion="reduce"
+            )
         )
         page = context.new_page()
         page.trouble = []  # type: ignore[attr-defined]
@@ -71,7 +83,7 @@ def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory, kubectl_bin
 
 def seen(up: Up, browser: Browser, link: str) -> Seen:
     """Log in by the link, as a person does."""
-    context = browser.new_context()
+    context = patient(browser.new_context())
     page = context.new_page()
     page.goto(link)
     page.wait_for_selector("nav")

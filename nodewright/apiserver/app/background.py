@@ -12,7 +12,7 @@ from nodewright.apiserver.app.config import APIServerConfig
 from nodewright.apiserver.app.plane import APIServer
 
 T = TypeVar("T")
-_START_SECONDS = 30.0
+_START_SECONDS = 120.0
 _STOP_SECONDS = 15.0
 
 

@@ -16,7 +16,7 @@ from nodewright.runtime.kube.errors import ApiError
 
 NAMESPACE = "default"
 LOOK_SECONDS = 0.1
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 300.0
 
 Watcher = Callable[[Picture], None]
 

@@ -230,9 +230,7 @@ class Kubelets:
             if (node.get("spec") or {}).get("providerID") != body["spec"]["providerID"]:
                 raise
         uid: str = node["metadata"]["uid"]
-        if _condition_states(node.get("status") or {}) != _condition_states(
-            status
-        ):  # it was there already, or its status was not taken
+        if not _says(node.get("status") or {}, status):  # it was there already, or its status was not taken
             await self._client.report_status(Ref(NODE, Key("", name), uid), status)
         return uid
 
@@ -272,6 +270,13 @@ def _cluster_of(host: SimulatedHost) -> Key | None:
 
 def _look(host: SimulatedHost, now: datetime) -> _Seen:
     return _Seen(host.id, host.kubelet_runs(now), ready_since(host, now), host.request_at(now).spec_hash)
+
+
+def _says(found: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a Node's status has these conditions, and these versions: another process may have written it before."""
+    info = found.get("nodeInfo") or {}
+    same = all(info.get(name) == value for name, value in status["nodeInfo"].items())
+    return same and _condition_states(found) == _condition_states(status)
 
 
 def _condition_states(status: Mapping[str, Any]) -> set[tuple[str, str]]:

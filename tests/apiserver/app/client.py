@@ -82,7 +82,7 @@ class Client:
             yield Events(response)
 
 
-async def answers(api: Client, path: str, status: int, seconds: float = 30.0) -> None:
+async def answers(api: Client, path: str, status: int, seconds: float = 180.0) -> None:
     """Wait until a GET of a path is answered with a status."""
     async with asyncio.timeout(seconds):
         while True:

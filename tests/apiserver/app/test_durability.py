@@ -90,7 +90,7 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Pat
         *command, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}
     )
     assert server.stdout is not None
-    url = (await asyncio.wait_for(server.stdout.readline(), 30)).decode().strip()
+    url = (await asyncio.wait_for(server.stdout.readline(), 180)).decode().strip()
     acknowledged: dict[str, str] = {}
     enough = asyncio.Event()
 
@@ -112,7 +112,7 @@ async def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Pat
     async with aiohttp.ClientSession(connector=connector, headers=headers) as session, asyncio.TaskGroup() as group:
         for lane in range(8):
             group.create_task(write(session, lane))
-        await asyncio.wait_for(enough.wait(), 30)
+        await asyncio.wait_for(enough.wait(), 180)
         server.send_signal(signal.SIGKILL)
     await server.wait()
     async with APIServer(config(tmp_path)) as plane, client_of(plane) as api:
@@ -188,7 +188,7 @@ async def test_a_limit_on_the_size_of_files_is_met_as_a_full_disk_is(tmp_path: P
     )
     assert server.stdout is not None
     try:
-        url = (await asyncio.wait_for(server.stdout.readline(), 30)).decode().strip()
+        url = (await asyncio.wait_for(server.stdout.readline(), 180)).decode().strip()
         context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         headers = {"Authorization": f"Bearer {(tmp_path / 'token').read_text()}"}
         connector = aiohttp.TCPConnector(ssl=context)

@@ -25,7 +25,7 @@ async def test_an_operator_sees_objects_come_change_and_go(plane: APIServer, api
         changed.set()
 
     async def until(*expected: tuple[str | None, str]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(180):
             while not set(expected) <= set(seen):
                 changed.clear()
                 await changed.wait()

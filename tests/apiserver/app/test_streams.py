@@ -118,7 +118,7 @@ async def test_long_bursts_arrive_whole(api: Client) -> None:
 async def test_a_client_that_hangs_up_is_forgotten(plane: APIServer, api: Client) -> None:
     async with api.watch(WIDGETS, "resourceVersion=0"):
         assert plane.watches == 1
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(180):
         while plane.watches:
             await api.get("/version")
 

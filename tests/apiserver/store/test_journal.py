@@ -259,7 +259,7 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_acknowledged(path: Path) ->
         rest = process.stdout.read().split()
         acknowledged = int(rest[-1]) if rest else acknowledged
         process.stdout.close()
-        process.wait(timeout=10)
+        process.wait(timeout=180)
         survivor = opened(path)
         machines = survivor.names("machines")
         assert machines == [f"m-{index:07}" for index in range(len(machines))]

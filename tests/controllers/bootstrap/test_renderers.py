@@ -108,7 +108,7 @@ def test_no_text_of_a_step_becomes_shell(words: list[str], name: str, content: s
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script whose state lies in ``folder``."""
     text = script.replace(shell.STATE, str(folder)).replace('mkdir -p "$state" /etc/nodewright', 'mkdir -p "$state"')
-    return subprocess.run(["sh"], input=text, text=True, check=False, capture_output=True, timeout=60)
+    return subprocess.run(["sh"], input=text, text=True, check=False, capture_output=True, timeout=300)
 
 
 def test_a_step_that_fails_ends_the_script_and_says_which_and_why(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Events:
 
     def wait(self, number: int) -> list[dict[str, Any]]:
         with self._more:
-            assert self._more.wait_for(lambda: len(self.bodies) >= number, 30), f"{len(self.bodies)} Events"
+            assert self._more.wait_for(lambda: len(self.bodies) >= number, 180), f"{len(self.bodies)} Events"
             return self.bodies
 
 
@@ -83,7 +83,7 @@ def script(folder: Path, *steps: Step, events: Events, **changes: Any) -> str:
 
 def run(text: str, mode: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-s", *([mode] if mode else [])], input=text, text=True, check=False, capture_output=True, timeout=60
+        ["sh", "-s", *([mode] if mode else [])], input=text, text=True, check=False, capture_output=True, timeout=300
     )
 
 
@@ -223,7 +223,7 @@ def test_progress_is_reported_while_a_step_takes_long(events: Events, tmp_path: 
         events.wait(len(said) + 1)
         said = [found for event in events.bodies if (found := report.verified(event, SECRET))]
     (tmp_path / "go").touch()
-    assert process.wait(30) == 0
+    assert process.wait(180) == 0
     assert len(events.bodies) <= 2
     assert not said[-1].failed
 

@@ -150,7 +150,7 @@ def test_after_the_way_back_nothing_is_tried_again_and_why_can_be_read(tmp_path:
     state = tmp_path / "state"
     argv = render(state, failing(tmp_path, "echo the host went back; exit 0"), Step("never", Command(("false",))))
     for _ in range(2):  # the second as after a reboot
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode != 0
     assert (tmp_path / "tries").read_text() == "tried\n"
     text = (state / "gave-up").read_text()
@@ -161,7 +161,7 @@ def test_after_the_way_back_nothing_is_tried_again_and_why_can_be_read(tmp_path:
 
 def test_a_step_that_may_pass_is_tried_so_often_before_the_host_goes_back(tmp_path: Path) -> None:
     step = replace(failing(tmp_path, "exit 0"), rescue_after=3)
-    done = subprocess.run(render(tmp_path / "state", step), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(render(tmp_path / "state", step), capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 7
     assert (tmp_path / "tries").read_text() == "tried\n" * 3
 
@@ -170,6 +170,6 @@ def test_a_step_without_a_way_back_now_is_tried_again(tmp_path: Path) -> None:
     """The rescue fails the first time: kubeadm has not put back what it changed."""
     rescue = f"[ -e {tmp_path}/second ] || {{ : > {tmp_path}/second; exit 1; }}"
     argv = render(tmp_path / "state", failing(tmp_path, rescue))
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 7
     assert (tmp_path / "tries").read_text() == "tried\n" * 2

@@ -20,7 +20,7 @@ from tests.realplane import require
 PARTS = ("etcd", "kube-apiserver", "kube-scheduler")
 WITHOUT = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 """Nobody here makes accounts or takes the taint of new Nodes away."""
-PATIENCE = 60.0
+PATIENCE = 300.0
 _CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",

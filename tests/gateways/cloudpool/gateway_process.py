@@ -17,7 +17,7 @@ async def running(*arguments: str) -> AsyncIterator[tuple[str, asyncio.subproces
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(60.0):
+        async with asyncio.timeout(300.0):
             async for line in process.stdout:
                 if line.startswith(b"ready: serving at "):
                     yield line.decode().split()[-1], process

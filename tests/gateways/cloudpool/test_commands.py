@@ -28,7 +28,7 @@ async def test_the_proxy_starts_by_the_originals_file_and_ends_by_sigterm(stage:
             assert answer.status == 200
         assert len(stage.pool.terminated) == 1
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 30.0) == 0
+        assert await asyncio.wait_for(process.wait(), 180.0) == 0
 
 
 @pytest.mark.slow
@@ -38,7 +38,7 @@ async def test_the_cloudpool_starts_and_serves(stage: Scene) -> None:
         async with stage.session.get(f"{url}/cloudpools") as answer:
             assert await answer.json() == [f"{url}/cloudpools/a", f"{url}/cloudpools/b"]
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 30.0) == 0
+        assert await asyncio.wait_for(process.wait(), 180.0) == 0
 
 
 @pytest.mark.parametrize(

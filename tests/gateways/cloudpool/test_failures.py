@@ -35,7 +35,7 @@ async def test_a_backend_that_is_sick_is_a_bad_gateway_in_time_and_nothing_is_do
     await two(stage)
     for what, answer in SICK.items():
         stage.pool.instead["GET /pool"] = answer
-        async with asyncio.timeout(30.0):
+        async with asyncio.timeout(180.0):
             size, one = await asyncio.gather(stage.set_size(1), stage.terminate("n1"))
         assert (size[0], one[0]) == (502, 502), what
         assert size[1]["detail"].startswith("failed to retrieve cloudpool: GET /pool"), what
@@ -63,7 +63,7 @@ async def test_a_backend_that_is_not_there_is_told_in_plain_words_and_at_the_sta
 async def test_a_backend_that_gets_sick_at_the_end_is_told_and_the_node_is_put_back(stage: Scene, what: str) -> None:
     await two(stage, scaler={"sweep_every": 0.1})
     stage.pool.instead["POST /pool/terminate"] = SICK[what]
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(180.0):
         status, body = await stage.set_size(1)
     assert status == 502
     assert "failed to terminate machine n1" in body["detail"]
@@ -78,7 +78,7 @@ async def test_a_backend_that_gets_sick_at_the_end_is_told_and_the_node_is_put_b
 async def test_an_api_server_that_is_gone_is_told_in_time_and_the_pool_is_not_asked_for_anything(stage: Scene) -> None:
     await two(stage, scaler={"api_timeout": 0.5})
     await stage.plane.__aexit__(None, None, None)
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(180.0):
         size, one = await asyncio.gather(stage.set_size(1), stage.terminate("n1"))
     assert (size[0], one[0]) == (500, 500)
     assert "failed to retrieve kubernetes worker nodes" in size[1]["detail"]
@@ -97,7 +97,7 @@ async def test_an_api_server_that_goes_in_the_middle_leaves_the_machine_alone(st
     await stage.comes(lambda: _is_closed(stage))
     assert "deletionTimestamp" not in (await stage.kube.get(POD, Key("default", "b")))["metadata"]
     await stage.plane.__aexit__(None, None, None)
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(180.0):
         status, body = await asked
     assert status == 500
     assert body["detail"].startswith("scale-down failed")

@@ -148,7 +148,7 @@ def test_kustomize_builds_it(name: str, tmp_path: Path, kubectl_binary: Path) ->
     desired = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump({**desired, "components": [f"../components/{name}"]}))
     done = subprocess.run(
-        [kubectl_binary, "kustomize", overlay], capture_output=True, text=True, timeout=60, check=False
+        [kubectl_binary, "kustomize", overlay], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     built = {obj["kind"]: obj for obj in yaml.safe_load_all(done.stdout)}

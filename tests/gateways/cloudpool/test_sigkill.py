@@ -59,7 +59,7 @@ class Backend:
 
         stage.pool.instead["POST /pool/terminate"] = hangs
         await free(stage)
-        await asyncio.wait_for(asked.wait(), 60.0)
+        await asyncio.wait_for(asked.wait(), 300.0)
 
 
 async def free(stage: Scene) -> None:

@@ -37,7 +37,7 @@ class Caller:
     async def send(self, name: str, content: bytes) -> Message:
         answer = message_factory.GetMessageClass(SERVICE.methods_by_name[name].output_type)
         call = self._channel.unary_unary(f"/{SERVICE.full_name}/{name}", None, answer.FromString)
-        found: Message = await call(content, timeout=10)
+        found: Message = await call(content, timeout=120)
         return found
 
     async def status(self, name: str, **fields: Any) -> tuple[str, str]:

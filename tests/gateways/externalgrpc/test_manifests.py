@@ -84,7 +84,7 @@ def test_kustomize_builds_it(tmp_path: Path, kubectl_binary: Path) -> None:
         yaml.safe_dump({**desired, "components": ["../components/externalgrpc"]})
     )
     command = [kubectl_binary, "kustomize", overlay]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     kinds = {obj["kind"] for obj in yaml.safe_load_all(done.stdout)}
     assert {"Deployment", "Service", "ClusterRole", "ClusterRoleBinding", "NetworkPolicy"} <= kinds

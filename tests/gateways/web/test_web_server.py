@@ -48,7 +48,7 @@ class Browser:
 
     async def events(self, wanted: str, found: Any) -> Any:
         """The first value of the event ``wanted`` for which ``found`` is true."""
-        async with self.session.get(f"{self.server.url}/api/events") as stream, asyncio.timeout(20):
+        async with self.session.get(f"{self.server.url}/api/events") as stream, asyncio.timeout(180):
             name = ""
             async for line in stream.content:
                 field, _, text = line.decode().rstrip("\n").partition(": ")
@@ -154,7 +154,7 @@ async def test_a_change_is_told_to_who_looks(town: Town) -> None:
 async def test_a_list_is_shown_without_waiting_for_more(town: Town) -> None:
     """It brings all there is, so nothing is gathered; what a watch brings is, until the time is over."""
     await town.client.create(MACHINE_SET, declared(machine_set("web")))
-    async with Source(town.client.named("test")) as source, asyncio.timeout(20):
+    async with Source(town.client.named("test")) as source, asyncio.timeout(180):
         await town.until(lambda: not source.unread and bool(source.objects(MACHINE_SET)))
         await source.gather(3600)
         await town.client.create(MACHINE, declared(machine("web-1")))

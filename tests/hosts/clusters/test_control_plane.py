@@ -38,7 +38,7 @@ class Scene:
         for name in names:
             apply(self.home, control_plane_machine(self.lab, name))
         for name in names:
-            self.home.wait("condition=Ready", f"machine/{name}", timeout=400)
+            self.home.wait("condition=Ready", f"machine/{name}", timeout=800)
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +64,15 @@ def test_a_cluster_is_made_from_yaml_and_workers_join_it(scene: Scene) -> None:
     home = scene.home
     scene.make("cp-1")
     there = scene.there()
-    until(lambda: is_control_plane(there, "cp-1"), 120)
-    assert there.json("get", "node", "cp-1")["status"]["nodeInfo"]["kubeletVersion"] == VERSION
+    until(lambda: is_control_plane(there, "cp-1"), 300)
+    until(lambda: there.json("get", "node", "cp-1")["status"]["nodeInfo"]["kubeletVersion"] == VERSION)
     assert items(home, "nodes") == []
 
     apply(home, deployment(scene.lab, "workers", 2, cluster_name="prod"))
-    home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=180)
-    nodes = {node["metadata"]["name"] for node in items(there, "nodes")}
+    home.wait("jsonpath={.status.readyReplicas}=2", "md/workers", timeout=360)
     machines = items(home, "machines")
-    assert nodes == {machine["metadata"]["name"] for machine in machines}
+    names = {machine["metadata"]["name"] for machine in machines}
+    until(lambda: {node["metadata"]["name"] for node in items(there, "nodes")} == names)
     until(lambda: home.json("get", "cluster", "prod")["status"]["readyMachines"] == len(machines))
 
 
@@ -81,6 +81,6 @@ def test_two_more_join_the_control_plane_one_after_the_other(scene: Scene) -> No
     scene.make("cp-1", "cp-2", "cp-3")
     there = scene.there()
     for name in ("cp-1", "cp-2", "cp-3"):
-        until(lambda name=name: is_control_plane(there, name), 120)
+        until(lambda name=name: is_control_plane(there, name), 300)
     members = there.json("get", "pods", "-n", "kube-system", "-l", "component=etcd")["items"]
     assert len(members) == 3

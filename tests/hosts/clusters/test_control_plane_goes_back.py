@@ -22,7 +22,7 @@ def test_a_host_whose_new_kubelet_does_not_run_gets_the_one_before(scene: Scene)
     config = {"apiVersion": "ssh.nodewright.dev/v1alpha1", "kind": "SSHMachineConfig", "pool": sshpools.POOL}
     apply(home, scene.cluster(older=True))
     apply(home, making.control_plane(1, config, older=True, rollout={"inPlace": "Require"}))
-    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=240)
+    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=480)
     there = scene.there()
     there("create", "configmap", "kept", "--from-literal=data=intact")
 
@@ -35,16 +35,16 @@ def test_a_host_whose_new_kubelet_does_not_run_gets_the_one_before(scene: Scene)
     [machine] = items(home, "machines")
     name = f"machine/{machine['metadata']['name']}"
     reason = 'jsonpath={.status.conditions[?(@.type=="UpToDate")].reason}=UpdateFailed'
-    home.wait(reason, name, timeout=500)
+    home.wait(reason, name, timeout=1000)
 
     assert guest.execute("/usr/bin/kubelet --version").stdout.split()[-1] == BEFORE
-    until(lambda: there.run("get", "nodes").code == 0, 60)
+    until(lambda: there.run("get", "nodes").code == 0, 300)
     [node] = items(there, "nodes")
     assert node["status"]["nodeInfo"]["kubeletVersion"] == BEFORE
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
-    until(lambda: "could not be updated" in home.json("get", TITLE)["status"]["next"], 60)
+    until(lambda: "could not be updated" in home.json("get", TITLE)["status"]["next"], 300)
     status = home.json("get", TITLE)["status"]
     assert "the host went back" in status["next"]
-    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=120)
+    home.wait("jsonpath={.status.readyReplicas}=1", TITLE, timeout=300)
     [node] = items(there, "nodes")
     assert not node["spec"].get("unschedulable"), "it takes pods again"

@@ -66,20 +66,20 @@ def test_one_becomes_three_by_a_scale_and_a_lost_host_is_replaced_after_its_memb
     home = scene.home
     apply(home, cluster_of_machines(scene.mirror, scene.lab.net.gateway, scene.endpoint))
     apply(home, control_plane(1, {"apiVersion": API_VERSION, "kind": KIND, "lab": str(scene.lab.folder)}))
-    home.wait("jsonpath={.status.readyReplicas}=1", "controlplane/prod", timeout=240)
+    home.wait("jsonpath={.status.readyReplicas}=1", "controlplane/prod", timeout=480)
     there = scene.there()
     there("create", "configmap", "kept", "--from-literal=data=intact")
     home("scale", "controlplane/prod", "--replicas=3")
-    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=400)
-    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=120)
+    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=800)
+    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=300)
     assert len(items(there, "nodes")) == 3
 
     before = scene.machines()
     lost = sorted(before)[-1]
     scene.lab.remove(before[lost]["metadata"]["uid"])
     until(lambda: lost not in scene.machines(), 400)
-    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=400)
-    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=120)
+    home.wait("jsonpath={.status.readyReplicas}=3", "controlplane/prod", timeout=800)
+    home.wait("condition=EtcdHealthy", "controlplane/prod", timeout=300)
     assert len(scene.machines().keys() - before.keys()) == 1
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
-    until(lambda: {node["metadata"]["name"] for node in items(there, "nodes")} == set(scene.machines()), 120)
+    until(lambda: {node["metadata"]["name"] for node in items(there, "nodes")} == set(scene.machines()), 300)

@@ -29,7 +29,7 @@ from hack.realplane import RealPlane
 from tests.hosts import sshpools
 from tests.hosts.clusters.making import cluster_of_machines, reached
 from tests.hosts.clusters.test_control_plane_upgrade import machine
-from tests.hosts.joining import BEFORE, VERSION, apply, items, programs, until
+from tests.hosts.joining import BEFORE, VERSION, apply, heard, items, programs, until
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
@@ -71,7 +71,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, lab_folder: Path) -> Iterato
             mirror.add(VERSION, programs())
             mirror.add(BEFORE, programs(older=True))
             install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
-            run(install, check=True, timeout=120)
+            run(install, check=True, timeout=600)
             with Run(
                 folder, Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")
             ) as running:
@@ -87,8 +87,8 @@ def clean(scene: Scene) -> Iterator[Scene]:
     """Whatever was made is gone after, and the host is clean."""
     yield scene
     scene.home("delete", "machines,clusters", "--all", "--wait=false")
-    until(lambda: not items(scene.home, "machines") and not items(scene.home, "clusters"), 180)
-    until(lambda: not sshpools.claim(scene.host), 60)
+    until(lambda: not items(scene.home, "machines") and not items(scene.home, "clusters"), 360)
+    until(lambda: not sshpools.claim(scene.host), 300)
 
 
 Point = Callable[[Scene], bool]
@@ -146,23 +146,20 @@ def identity(there: Kubectl) -> str:
 
     Waits for the namespace: an API server may be ready before it has made it.
     """
-    until(lambda: not there.run("get", "namespace", "kube-system").code, 120)
-    return str(there.json("get", "namespace", "kube-system")["metadata"]["uid"])
+    return str(heard(lambda: there.json("get", "namespace", "kube-system"))["metadata"]["uid"])
 
 
 def made_once(scene: Scene, version: str) -> str:
     """The identity of the cluster: one authority for all, one host that made it, one member of etcd."""
     home, there = scene.home, scene.there()
-    home.wait("condition=Ready", "machine/cp", timeout=240)
+    home.wait("condition=Ready", "machine/cp", timeout=480)
     authority = base64.b64decode(home.json("get", "secret", "prod-ca")["data"]["tls.crt"]).decode()
     assert scene.host.execute("cat /etc/kubernetes/pki/ca.crt").stdout.strip() == authority.strip()
-    [node] = items(there, "nodes")
-    assert node["status"]["nodeInfo"]["kubeletVersion"] == version
+    until(lambda: [node["status"]["nodeInfo"]["kubeletVersion"] for node in items(there, "nodes")] == [version])
     machine_uid = home.json("get", "machine", "cp")["metadata"]["uid"]
     marks = home.json("get", "secret", "prod-ca")["metadata"]["annotations"]
     assert marks["nodewright.dev/control-plane-made-by"] == f"cp/{machine_uid}"
-    etcd = there.json("get", "pods", "-n", "kube-system", "-l", "component=etcd")["items"]
-    assert len(etcd) == 1
+    until(lambda: len(there.items("pods", "-n", "kube-system", "-l", "component=etcd")) == 1)  # its kubelet tells of it
     return identity(there)
 
 
@@ -192,7 +189,7 @@ def test_controllers_killed_at_every_point_of_init_and_of_an_upgrade_make_one_cl
     before, first = authority_of(home), made_once(clean, BEFORE)
     there = clean.there()
     there("create", "configmap", "kept", "--from-literal=data=intact")
-    until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 120)
+    until(lambda: "node-role.kubernetes.io/control-plane" in there("get", "nodes", "-o", "yaml"), 300)
 
     apply(home, clean.cluster())
     number = VERSION.removeprefix("v")
@@ -200,7 +197,7 @@ def test_controllers_killed_at_every_point_of_init_and_of_an_upgrade_make_one_cl
     home("patch", "machine", "cp", "--type=merge", f"--patch={json.dumps(change)}")
     killed_at(clean, UPGRADE, 600)
     home.wait(f"jsonpath={{.status.versions.kubelet}}={VERSION}", "machine/cp", timeout=600)
-    home.wait("condition=UpToDate", "machine/cp", timeout=120)
+    home.wait("condition=UpToDate", "machine/cp", timeout=300)
     assert made_once(clean, VERSION) == first
     assert authority_of(home) == before
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}

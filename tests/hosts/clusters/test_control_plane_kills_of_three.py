@@ -72,7 +72,7 @@ def scene(tmp_path: Path, lab_folder: Path) -> Iterator[Scene]:
         balancer = stack.enter_context(Balancer(lab.net.gateway, backends))
         plane = stack.enter_context(RealPlane(tmp_path / "plane"))
         run(
-            [executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"], check=True, timeout=120
+            [executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"], check=True, timeout=600
         )
         kubectl = Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, tmp_path / "kubectl-cache")
         running = stack.enter_context(Run(tmp_path, kubectl, "--controllers=*,controlplane"))
@@ -177,8 +177,8 @@ def test_three_are_made_once_and_replaced_whenever_the_controllers_are_killed(sc
     home.wait(f"jsonpath={{.status.version}}={VERSION}", TITLE, timeout=TIME)
     home.wait("jsonpath={.status.readyReplicas}=3", TITLE, timeout=TIME)
     home.wait("condition=EtcdHealthy", TITLE, timeout=TIME)
-    until(lambda: len(items(home, "machines")) == 3 and len(items(there, "nodes")) == 3, 300)
-    until(lambda: voters(there) == 3, 120)
+    until(lambda: len(items(home, "machines")) == 3 and len(items(there, "nodes")) == 3, 600)
+    until(lambda: voters(there) == 3, 300)
     assert identity(there) == first, "no second kubeadm init"
     assert there.json("get", "configmap", "kept")["data"] == {"data": "intact"}
     assert not before & {each["metadata"]["uid"] for each in items(home, "machines")}

@@ -127,7 +127,7 @@ def test_three_are_upgraded_on_their_hosts(scene: Scene, tmp_path: Path) -> None
             socket.create_connection((guest.address, 2379), 2)
     before = uids(scene.home), boots(there)
     prober = scene.upgrade(there)
-    scene.home.wait("condition=EtcdHealthy", f"controlplane/{making.NAME}", timeout=120)
+    scene.home.wait("condition=EtcdHealthy", f"controlplane/{making.NAME}", timeout=300)
     saved = {name: guest.execute(f"ls {FOLDER}").stdout.split() for name, guest in pool.guests.items()}
     assert all(len(files) == 1 and files[0].endswith(f"-before-{VERSION}.db") for files in saved.values())
     last = scene.home.json("get", "controlplane", making.NAME)["status"]["etcdSnapshot"]
@@ -164,7 +164,7 @@ def _replace_three(scene: Scene, bucket: Backups) -> None:
     there = scene.made(config, rollout={"inPlace": "Never", "maxSurge": 1}, etcd=bucket.spec())
     before = uids(scene.home)
     prober = scene.upgrade(there)
-    until(lambda: len(uids(scene.home)) == 3 and len(items(there, "nodes")) == 3, 300)
+    until(lambda: len(uids(scene.home)) == 3 and len(items(there, "nodes")) == 3, 600)
     assert not uids(scene.home) & before
     assert kubelets(there) == {VERSION}
     until(lambda: static_images(there) == {VERSION}, 180)  # mirror pods of Nodes that are gone go a moment later

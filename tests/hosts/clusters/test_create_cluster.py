@@ -21,7 +21,7 @@ from tests.hosts.clusters.making import cluster_of_machines, control_plane_machi
 from tests.hosts.joining import VERSION, deployment, items, until
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-SECONDS = 400
+SECONDS = 1200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,16 @@ def test_one_command_makes_a_real_cluster_and_one_takes_it_down(scene: Scene) ->
     print(f"\n1 control plane and 2 workers by one command: {took:.0f} s\n{made.stdout}")
 
     there = Kubectl(binaries.ensure("kubectl"), out, scene.folder / "cache")
-    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in items(there, "nodes")} == {VERSION}
-    assert len(items(there, "nodes")) == 3
-    assert "made" in there("get", "configmap", "made", "-n", "kube-system")
+    until(lambda: [node["status"]["nodeInfo"]["kubeletVersion"] for node in items(there, "nodes")] == [VERSION] * 3)
+    until(lambda: "made" in there("get", "configmap", "made", "-n", "kube-system"))
 
     with Up(scene.folder, binaries.ensure("kubectl"), f"--data-dir={data}") as up:
         up.kubectl("scale", "md/workers", "--replicas=3")
-        up.kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/workers", timeout=120)
+        up.kubectl.wait("jsonpath={.status.readyReplicas}=3", "md/workers", timeout=300)
     until(lambda: len(items(there, "nodes")) == 4)
 
     began = time.monotonic()
-    gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)
+    gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "900", timeout=960)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     print(f"taken down: {time.monotonic() - began:.0f} s\n{gone.stdout}")
     assert scene.lab.hosts() == []

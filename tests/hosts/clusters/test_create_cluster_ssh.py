@@ -23,7 +23,7 @@ from tests.hosts.joining import VERSION, items, programs, until
 from tests.hosts.sshpools import Pool
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow, pytest.mark.kubectl]
-SECONDS = 400
+SECONDS = 1200
 FRONT, RACKS = ("front1",), ("rack1", "rack2")
 
 
@@ -87,10 +87,10 @@ def test_three_machines_become_a_cluster_and_are_free_again(scene: Scene) -> Non
     assert made.returncode == 0, made.stdout + made.stderr
     print(f"\n1 control plane and 2 workers over SSH: {time.monotonic() - began:.0f} s\n{made.stdout}")
     there = Kubectl(binaries.ensure("kubectl"), out, scene.folder / "cache")
-    assert [node["status"]["nodeInfo"]["kubeletVersion"] for node in items(there, "nodes")] == [VERSION] * 3
+    until(lambda: [node["status"]["nodeInfo"]["kubeletVersion"] for node in items(there, "nodes")] == [VERSION] * 3)
 
     began = time.monotonic()
-    gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "300", timeout=360)
+    gone = nodewright("delete", "cluster", "prod", "--data-dir", data, "--timeout", "900", timeout=960)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     print(f"taken down: {time.monotonic() - began:.0f} s\n{gone.stdout}")
     for guest in scene.pool.guests.values():

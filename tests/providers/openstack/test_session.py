@@ -29,7 +29,7 @@ class SlowCloud:
 
     def request(self, path: str, method: str, **about: Any) -> Any:
         self.asked += 1
-        assert self.answers.wait(30)
+        assert self.answers.wait(180)
         self.story.append("answered")
         return SimpleNamespace(status_code=200, headers={}, content=b"{}", json=lambda: {"path": path})
 

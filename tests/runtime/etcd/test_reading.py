@@ -27,7 +27,7 @@ from providers.base.addresses import current
 from tests.realplane import require
 
 CLUSTER = Key("default", "prod")
-DEADLINE = 60.0
+DEADLINE = 300.0
 LOCALS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 """One address for each member, so that all may have the same client port."""
 

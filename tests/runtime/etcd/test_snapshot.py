@@ -40,7 +40,7 @@ class Host:
     ) -> subprocess.CompletedProcess[str]:
         layout = Layout(url or self.url, str(self.pki), str(self.folder / "mark"))
         text = script(EtcdSnapshot(str(self.backups), keep), version, key, layout)
-        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, timeout=3000)
 
     def put(self) -> bool:
         """Whether etcd has taken a value."""
@@ -49,7 +49,7 @@ class Host:
             "curl", "-sf", "--cacert", str(self.pki / "ca.crt"), "--cert", str(self.pki / "healthcheck-client.crt"),
             "--key", str(self.pki / "healthcheck-client.key"), "--data", body, f"{self.url}/v3/kv/put",
         ]  # fmt: skip
-        return subprocess.run(command, capture_output=True, check=False, timeout=30).returncode == 0
+        return subprocess.run(command, capture_output=True, check=False, timeout=300).returncode == 0
 
     def files(self) -> list[Path]:
         return sorted(self.backups.iterdir()) if self.backups.exists() else []

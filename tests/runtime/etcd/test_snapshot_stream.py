@@ -18,7 +18,7 @@ from nodewright.runtime.etcd.gateway import GatewayError
 from nodewright.runtime.etcd.sealing import SealingError, recipients_of, sealed
 from nodewright.runtime.etcd.snapshot_stream import MOST_OF_A_LINE, SnapshotReader
 
-DEADLINE = 30.0
+DEADLINE = 180.0
 
 
 def database(pages: int = 5) -> bytes:
