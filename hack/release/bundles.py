@@ -110,13 +110,14 @@ def token(instance: Instance) -> IdentityToken:
     from sigstore.errors import Error  # noqa: PLC0415
     from sigstore.oidc import IdentityToken, detect_credential  # noqa: PLC0415
 
-    where = f"--identity-token-file {instance.token}" if instance.token else f"${TOKEN}"
+    given = os.environ.get(TOKEN, "").strip()
+    where = f"${TOKEN}" if given else "the CI system's token"
+    if instance.token:
+        where = f"--identity-token-file {instance.token}"
     try:
-        text = instance.token.read_text("ascii") if instance.token else os.environ.get(TOKEN, "")
-        if not text and not instance.token:
-            where, text = "the CI system's token", detect_credential() or ""
-        if text.strip():
-            return IdentityToken(text.strip())
+        text = instance.token.read_text("ascii").strip() if instance.token else given or detect_credential()
+        if text:
+            return IdentityToken(text)
     except (OSError, UnicodeDecodeError, Error) as error:
         raise ReleaseError(f"{where}: {_reason(error)}") from None
     if instance.token:

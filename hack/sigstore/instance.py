@@ -116,7 +116,7 @@ class Instance:
         grpc, metrics = self._spare[2:]
         return [
             *(str(REKOR.ensure()), "serve", "--storage-dir=rekor", "--signer-filepath=rekor.key"),
-            *("--hostname=rekor.example", f"--http-port={self._ports['rekor']}", f"--grpc-port={grpc}"),
+            *("--hostname=127.0.0.1", f"--http-port={self._ports['rekor']}", f"--grpc-port={grpc}"),
             *(f"--http-metrics-port={metrics}", "--checkpoint-interval=1s"),
         ]
 

@@ -19,12 +19,12 @@ _KEY = "the-one"
 
 
 class Issuer:
-    """``Issuer().token("release@nodewright.example")``; inside of ``with`` it listens on ``port`` of loopback."""
+    """``Issuer().token("release@nodewright.example")``. In a ``with`` it serves ``pages`` on ``port`` of loopback."""
 
     def __init__(self) -> None:
         self._key = generate_private_key(SECP256R1())
         public = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key()))
-        pages = {
+        self.pages: dict[str, Any] = {
             "/.well-known/openid-configuration": {
                 "issuer": URL,
                 "jwks_uri": f"{URL}/keys",
@@ -36,7 +36,7 @@ class Issuer:
             },
             "/keys": {"keys": [{**public, "kid": _KEY, "use": "sig", "alg": "ES256"}]},
         }
-        self._handler = _handler(pages)
+        self._handler = _handler(self.pages)
         self.port = 0
 
     def __enter__(self) -> Self:
@@ -68,7 +68,7 @@ class Issuer:
 def _handler(pages: Mapping[str, Any]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.removeprefix(URL)  # whoever asks a proxy names the whole URL
+            path = self.path.removeprefix(URL).partition("?")[0]  # whoever asks a proxy names the whole URL
             body = json.dumps(pages.get(path, {})).encode()
             self.send_response(200 if path in pages else 404)
             self.send_header("Content-Type", "application/json")

@@ -202,6 +202,23 @@ def test_a_token_is_taken_from_the_file_before_the_environment(tmp_path: Path, m
     assert bundles.token(bundles.Instance()).identity == "environment@nodewright.example"
 
 
+def test_without_file_and_variable_the_ci_system_is_asked_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As GitHub's runner has it: a URL and a login to it are in the environment."""
+    issuer = Issuer()
+    issuer.pages["/for-the-job"] = {"value": issuer.token("ci@nodewright.example")}
+    monkeypatch.delenv(bundles.TOKEN, raising=False)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "login")
+    with issuer:
+        monkeypatch.setenv(
+            "ACTIONS_ID_TOKEN_REQUEST_URL", f"http://127.0.0.1:{issuer.port}/for-the-job?api-version=2.0"
+        )
+        assert bundles.token(bundles.Instance()).identity == "ci@nodewright.example"
+    monkeypatch.delenv("ACTIONS_ID_TOKEN_REQUEST_URL")
+    with pytest.raises(ReleaseError, match=r"the CI system's token: .*insufficient OIDC token permissions"):
+        bundles.token(bundles.Instance())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
