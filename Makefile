@@ -212,15 +212,21 @@ image: setup build/uv/bin/uv ## The container image as an OCI archive, without a
 
 ARCH ?= amd64
 KEY ?=
+# Anything, such as 1: signs by an identity. TRUST_CONFIG=FILE is for a private Sigstore. TOKEN_FILE=FILE has the token.
+SIGSTORE ?=
+TRUST_CONFIG ?=
+TOKEN_FILE ?=
 
 .PHONY: release
-release: setup build/uv/bin/uv ## All artefacts of a release into dist/, signed with KEY=FILE if given (docs/releasing.md)
-	@$(PY) -m hack.release make --arch $(ARCH) --out dist $(if $(KEY),--key $(KEY))
+release: setup build/uv/bin/uv ## All artefacts of a release into dist/, signed by KEY=FILE or SIGSTORE=1 if given (docs/releasing.md)
+	@$(PY) -m hack.release make --arch $(ARCH) --out dist $(if $(KEY),--key $(KEY)) $(if $(SIGSTORE),--sigstore) \
+	  $(if $(TRUST_CONFIG),--trust-config $(TRUST_CONFIG)) $(if $(TOKEN_FILE),--identity-token-file $(TOKEN_FILE))
 
 .PHONY: release-twice
+# Bundles of Sigstore hold a new key and a time each: the second release has none, so that no log gets entries for it.
 release-twice: release ## Make the release again and prove that it has the same bytes
 	@$(PY) -m hack.release make --arch $(ARCH) --out build/release-again $(if $(KEY),--key $(KEY)) > /dev/null
-	@diff -r dist build/release-again && echo "both releases have the same bytes"
+	@diff -r --exclude='*.sigstore.json' dist build/release-again && echo "both releases have the same bytes"
 
 .PHONY: site
 site: setup ## The documentation as a site in build/site; a broken link or anchor fails (docs/releasing.md)
@@ -229,6 +235,11 @@ site: setup ## The documentation as a site in build/site; a broken link or ancho
 .PHONY: helm
 helm: setup ## Find helm, or build it as a pinned Go module (minutes, once)
 	@$(PY) -m hack.pinned helm
+
+.PHONY: e2e-sigstore
+e2e-sigstore: setup ## Sign and check by a real Sigstore on this machine (builds Fulcio, a CT log, Rekor and a TSA once: minutes)
+	@$(PY) -m hack.pinned fulcio tesseract rekor tsa
+	@CI=true $(VENV)/bin/pytest -q -n 0 tests/release/test_sigstore.py
 
 .PHONY: krew
 krew: setup ## Find krew, or build it as a pinned Go module (a minute, once)

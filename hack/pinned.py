@@ -20,11 +20,12 @@ from hack.binaries import TOOLS, BinaryMissing, cache_folder
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """``on_path``: its name there. ``package``: of the module in ``hack/tools/<name>``."""
+    """``on_path``: its name there. ``package``: of the module in ``hack/tools/<module>``; "" is one of its own name."""
 
     name: str
     on_path: str
     package: str
+    module: str = ""
 
     def find(self) -> Path | None:
         """Never builds. Raises BinaryMissing for a variable that names no program."""
@@ -52,7 +53,7 @@ class Pinned:
 
     @property
     def _sources(self) -> Path:
-        return TOOLS / self.name
+        return TOOLS / (self.module or self.name)
 
     @property
     def _built(self) -> Path:
@@ -62,10 +63,15 @@ class Pinned:
 
 HELM = Pinned("helm", "helm", "helm.sh/helm/v3/cmd/helm")
 KREW = Pinned("krew", "kubectl-krew", "sigs.k8s.io/krew/cmd/krew")
+FULCIO = Pinned("fulcio", "fulcio", "github.com/sigstore/fulcio", "sigstore")
+TESSERACT = Pinned("tesseract", "tesseract", "github.com/transparency-dev/tesseract/cmd/tesseract/posix", "sigstore")
+REKOR = Pinned("rekor", "rekor-server", "github.com/sigstore/rekor-tiles/v2/cmd/rekor-server/posix", "sigstore")
+TSA = Pinned("tsa", "timestamp-server", "github.com/sigstore/timestamp-authority/v2/cmd/timestamp-server", "sigstore")
+SIGSTORE = (FULCIO, TESSERACT, REKOR, TSA)
 
 
 def main(names: list[str]) -> int:
-    programs = {each.name: each for each in (HELM, KREW)}
+    programs = {each.name: each for each in (HELM, KREW, *SIGSTORE)}
     try:
         for name in names:
             print(programs[name].ensure())

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hack.release import audit, image, making, proof, version
+from hack.release import audit, bundles, image, making, proof, version
 from hack.release.parts import ROOT, ReleaseError, commit_time
 
 
@@ -22,8 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m hack.release", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    making_ = commands.add_parser("make", help="all artefacts, their checksums and, with --key, a signature")
-    making_.add_argument("--key", type=Path, help="Ed25519 key in PEM: `openssl genpkey -algorithm ed25519`")
+    making_ = commands.add_parser("make", help="all artefacts, their checksums and signatures as asked for")
+    _signing(making_)
     making_.add_argument("--out", type=Path, default=ROOT / "dist")
     making_.add_argument("--downloads-url", default="", help="where the artefacts are going to be, for krew")
     making_.set_defaults(does=_make)
@@ -44,18 +44,46 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _signing(parser: argparse.ArgumentParser) -> None:
+    """No token is an argument: other users of the machine can read those."""
+    parser.add_argument("--key", type=Path, help="Ed25519 key in PEM: `openssl genpkey -algorithm ed25519`")
+    parser.add_argument("--sigstore", action="store_true", help="sign by an identity: a bundle beside each artefact")
+    parser.add_argument(
+        "--trust-config", type=Path, help="ClientTrustConfig of a private Sigstore (default: the public)"
+    )
+    parser.add_argument(
+        "--identity-token-file", type=Path, help=f"for Sigstore (default: ${bundles.TOKEN}, else that of the CI system)"
+    )
+
+
 def _make(options: argparse.Namespace) -> int:
+    sigstore = _sigstore(options)
     settings = making.Settings(
         options.arch.split(","), options.registry, options.key, options.downloads.absolute(), options.downloads_url
     )
     made = making.artefacts(settings)
+    signed = bundles.signed(proof.signable(made), sigstore) if sigstore else None
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, data in sorted(made.items()):
+    bundles.drop(options.out)
+    for name, data in sorted({**made, **(signed.bundles if signed else {})}.items()):
         (options.out / name).write_bytes(data)
         print(f"{len(data):>12,} {name}")
-    unsigned = "" if options.key else "; not signed: --key names no key"
+    unsigned = "" if options.key or signed else "; not signed: neither --key nor --sigstore is given"
     print(f"{version.released()} is in {options.out}, checked by `sha256sum --check {proof.SUMS}`{unsigned}")
+    if signed:
+        print(f"signed through Sigstore by {signed.identity}, issuer {signed.issuer}: say so where users look")
     return 0
+
+
+def _sigstore(options: argparse.Namespace) -> bundles.Instance | None:
+    """Where to sign, known to work before the artefacts are made. Raises ReleaseError."""
+    instance = bundles.Instance(options.trust_config, options.identity_token_file)
+    if not options.sigstore:
+        if instance != bundles.Instance():
+            raise ReleaseError("--trust-config and --identity-token-file are for --sigstore, which is not given")
+        return None
+    bundles.check(instance)
+    return instance
 
 
 def _image(options: argparse.Namespace) -> int:

@@ -34,6 +34,11 @@ def signed(text: bytes, key_file: Path) -> dict[str, bytes]:
     return {SIGNATURE: key.sign(text), PUBLIC_KEY: public}
 
 
+def signable(artefacts: Mapping[str, bytes]) -> dict[str, bytes]:
+    """All that is released but the signature by a key and its public half."""
+    return {name: data for name, data in artefacts.items() if name not in (SIGNATURE, PUBLIC_KEY)}
+
+
 def provenance(artefacts: Mapping[str, bytes], version: str, commit: str) -> bytes:
     """An in-toto statement with SLSA's predicate: these bytes are of this commit, made by `make release`."""
     statement = {
