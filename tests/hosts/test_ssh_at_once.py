@@ -29,6 +29,8 @@ PATIENCE = 900
 SHARE = 10
 """Percent: of a fleet's hosts each has processors of its own; fifty kubelets that start on these two cores would keep
 the controllers from renewing their lease."""
+USUAL = ("--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s")
+"""What a user has who says nothing of the lease."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_fifty_hosts_join_at_once_and_each_has_one_machine(
         kubectl = Kubectl(binaries.ensure("kubectl"), plane.kubeconfig, folder / "kubectl-cache")
         install = [sys.executable, "-m", "nodewright.cli", "install", f"--kubeconfig={plane.kubeconfig}"]
         run(install, check=True, timeout=600)
-        with Run(folder, kubectl) as controllers:
+        with Run(folder, kubectl, *USUAL) as controllers:
             for obj in [*pool.objects(), joining_cluster(mirror)]:
                 apply(kubectl, obj)
             one = seconds_until_ready(kubectl, "one", 1)
