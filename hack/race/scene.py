@@ -149,14 +149,16 @@ class Scene:
         self._prices = prices
 
     async def scale_out(self, watched: Watched, workloads: Sequence[Workload]) -> Result:
-        """From the creation of the Deployments until each pod has a Node."""
+        """From the creation of the Deployments until each pod has a Node; what that cost is counted until each runs."""
         pods = sum(each.replicas for each in workloads)
         items = [each.body() for each in workloads]
 
         async def work() -> float:
             await self._create(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
             await watched.until(lambda: len(watched.bound) >= pods)
-            return time.monotonic()
+            ended = time.monotonic()
+            await watched.until(lambda: len(watched.running) >= pods)
+            return ended
 
         return await self.measured(watched, work)
 
