@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.hosts_long, pytest.mark.slow, pytes
 HOSTS = int(os.environ.get("NODEWRIGHT_SSH_HOSTS", "50"))
 PATIENCE = 900
 """Seconds for all of them."""
-SHARE = 50
+SHARE = 10
 """Percent: of a fleet's hosts each has processors of its own; fifty kubelets that start on these two cores would keep
 the controllers from renewing their lease."""
 USUAL = ("--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s")
