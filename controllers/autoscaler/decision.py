@@ -17,8 +17,8 @@ from controllers.kernel.plan import Step
 class Decision:
     """``steps`` in order; ``memory`` has to be kept before the first of them. ``frozen``: why nothing is decided.
 
-    ``changes``: group → Nodes that it gets more, or (below zero) fewer. ``settling``: pods without a Node, while
-    some of them have room on Nodes that are there; else 0.
+    ``changes``: group → Nodes that it gets more, or (below zero) fewer. ``settling``: some pods without a Node have
+    room on Nodes that are there.
     """
 
     memory: Memory
@@ -29,4 +29,4 @@ class Decision:
     steps: tuple[Step, ...] = ()
     frozen: str = ""
     consolidation: Consolidation = NONE
-    settling: int = 0
+    settling: bool = False

@@ -179,6 +179,16 @@ def test_pods_wait_for_the_nodes_that_were_just_added_for_them() -> None:
     assert waits_for_nodes(Fleet(), 10).steps
 
 
+def test_a_large_cluster_is_looked_at_less_often_while_nodes_come() -> None:
+    fleet = Fleet()
+    fleet.join(fleet.machine(fleet.group("other", cpu="4")["metadata"]["name"]))
+    waits_for_nodes(fleet, 3)
+    cluster = fleet.observed()
+    workload = replace(cluster.workload, nodes=cluster.workload.nodes * 4000)
+    found = plan(Observed(cluster=replace(cluster, workload=workload), arrivals=tuple(after(0))))
+    assert found.outcome == Wait(4.0, ARRIVING)
+
+
 def test_a_pod_that_comes_after_a_growth_does_not_wait_for_its_nodes() -> None:
     assert seconds_for_nodes(after(0, 4), now=after(6)[0], grown=after(4)[0], growth=GROWTH) == 0
     assert seconds_for_nodes(after(0), now=after(6)[0], grown=None, growth=GROWTH) == 0
