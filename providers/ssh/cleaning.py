@@ -116,7 +116,7 @@ _MAIN = """\
 problems=''
 lock
 if [ -e "$home/claim" ]; then # else the host lost its power after its claim went, and before the rest did
-[ "$(holder)" = "$id" ] || exit 0
+holds "$id" || exit 0
 for unit in "$prepare_unit" "$join_unit" "$change_unit"; do
   systemctl disable --quiet "$unit" > /dev/null 2>&1
   timeout 60 systemctl stop "$unit" > "$home/output" 2>&1

@@ -49,8 +49,22 @@ put() {{ # put MODE PATH, with the content as base64 on standard input
   base64 -d > "$2.new" && chmod "$1" "$2.new" && mv -f "$2.new" "$2"
 }}
 
-holder() {{ # prints the id of the claim, nothing where there is none
-  sed -n 1p "$home/claim" 2>/dev/null
+holds() {{ # holds ID: whether the host has this claim. No process of its own reads it: that could be ended alone
+  held=
+  [ ! -e "$home/claim" ] || IFS= read -r held < "$home/claim" || [ ! -e "$home/claim" ] || unread
+  [ "$held" = "$1" ]
+}}
+
+unread() {{
+  echo "$home/claim can't be read" >&2
+  exit 74
+}}
+
+tell_claim() {{ # all of it or nothing: without power or memory, a part of a pipeline may end before the shell does
+  line=$(sed -n 2p "$home/claim") && line=$(printf '%s\\n' "$line" | base64) && [ -n "$line" ] || unread
+  printf 'claim '
+  printf '%s' $line # base64 has no character that the shell expands
+  echo
 }}
 
 stop() {{ # says why nothing could be written; the shell's own words don't name the disk
@@ -83,7 +97,7 @@ _LOOK = """\
 uname -n | tell hostname
 date +%s | tell time
 tell boot < /proc/sys/kernel/random/boot_id
-[ ! -e "$home/claim" ] || sed -n 2p "$home/claim" | tell claim
+[ ! -e "$home/claim" ] || tell_claim
 [ ! -e "$home/quarantine" ] || head -c 1000 "$home/quarantine" | tell quarantine
 [ ! -e "$home/releasing" ] || echo yes | tell releasing
 [ ! -e "$home/started" ] || tell started < "$home/started"
@@ -115,13 +129,13 @@ fi
 { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.$id" && sync || stop
 ln "$home/claim.$id" "$home/claim" 2>/dev/null
 rm -f "$home/claim.$id"
-sed -n 2p "$home/claim" | tell claim
+tell_claim
 """
 
 _PREPARE = """\
 # prepare
 lock
-[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] && [ ! -e "$home/started" ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ ! -e "$home/releasing" ] && [ ! -e "$home/started" ] || { echo gone | tell gone; exit 0; }
 if [ ! -e "$home/prepare.sh" ]; then
   echo "$unit" | put 644 "$units/$prepare_unit" && echo "$script" | put 600 "$home/prepare.sh" || stop
   systemctl daemon-reload && systemctl start --no-block "$prepare_unit" || stop
@@ -132,7 +146,7 @@ echo yes | tell preparing
 _START = """\
 # start
 lock
-[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 if [ "$(cat "$home/started" 2>/dev/null)" != "$id" ]; then
   login
   echo "$script" | put 600 "$home/join.sh" && echo "$unit" | put 644 "$units/$join_unit" || stop
@@ -145,7 +159,7 @@ echo yes | tell started
 _CHANGE = """\
 # change
 lock
-[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 if [ -e "$home/join.sh" ] || [ ! -e /etc/kubernetes/kubelet.conf ]; then
   if runs "$join_unit" && [ ! -e "$bootstrap/failure" ]; then echo yes | tell busy; else echo yes | tell joining; fi
   exit 0
@@ -176,18 +190,18 @@ if [ -e "$bootstrap/gave-up" ]; then head -c 1000 "$bootstrap/gave-up" | tell ga
 _REBIND = """\
 # rebind
 lock
-[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 case $(sed -n 2p "$home/claim") in
   *"$before"*)
     { echo "$id" && echo "$claim" | base64 -d && echo; } > "$home/claim.new" && sync || stop
     mv -f "$home/claim.new" "$home/claim" || stop ;;
 esac
-sed -n 2p "$home/claim" | tell claim
+tell_claim
 """
 
 _REBOOT = """\
 # reboot
-[ "$(holder)" = "$id" ] && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ ! -e "$home/releasing" ] || { echo gone | tell gone; exit 0; }
 ordered=/run/nodewright-reboot # gone with the boot; systemd refuses a second order while it goes down
 if [ "$(cat /proc/sys/kernel/random/boot_id)" = "$boot" ] && [ "$(cat "$ordered" 2> /dev/null)" != "$attempt" ]; then
   said=$(systemctl reboot 2>&1 < /dev/null) || { echo "systemctl reboot: $said" >&2; exit 71; }
@@ -199,7 +213,7 @@ echo yes | tell rebooting
 _START_KUBELET = """\
 # start-kubelet
 lock
-[ "$(holder)" = "$id" ] && [ -e /etc/kubernetes/kubelet.conf ] || { echo gone | tell gone; exit 0; }
+holds "$id" && [ -e /etc/kubernetes/kubelet.conf ] || { echo gone | tell gone; exit 0; }
 for busy in releasing changing join.sh; do [ ! -e "$home/$busy" ] || { echo "$busy" | tell busy; exit 0; }; done
 if runs kubelet.service; then echo yes | tell runs; exit 0; fi
 now=$(date +%s)
@@ -221,11 +235,11 @@ rm -f "$home/quarantine" && echo yes | tell freed
 
 _RELEASE = """\
 # release
-if [ "$(holder)" = "$id" ] && [ -e "$home/releasing" ]; then
+if holds "$id" && [ -e "$home/releasing" ]; then
   if runs "$clean_unit"; then echo yes | tell releasing; exit 0; fi
 fi
 lock
-[ "$(holder)" = "$id" ] || { echo gone | tell gone; exit 0; }
+holds "$id" || { echo gone | tell gone; exit 0; }
 login
 : > "$home/releasing"
 echo "$script" | put 600 "$home/clean.sh" && echo "$unit" | put 644 "$units/$clean_unit" || stop

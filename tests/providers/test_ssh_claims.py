@@ -221,3 +221,23 @@ def test_what_a_host_says_is_no_claim_if_the_status_of_its_pool_could_not_hold_i
     fields = json.loads(claim_for(request(), parse(request().config)).text())
     assert Claim.read(json.dumps(fields)) is not None
     assert Claim.read(json.dumps(fields | changed, ensure_ascii=False)) is None
+
+
+@pytest.mark.parametrize("program", ["sed", "base64"])
+async def test_a_claim_that_can_not_be_read_for_a_moment_stays_its_machines(
+    world: World, controllers: list[SSHProvider], program: str
+) -> None:
+    """A host that loses its power may end a part of a command before it ends the shell that runs it."""
+    wanted = request()
+    host = await controllers[0].create(wanted)
+    holder = world.hosts[host.name]
+    (holder.root / "bin" / program).write_text("#!/bin/sh\nkill -9 $$\n")
+    (holder.root / "bin" / program).chmod(0o755)
+    for controller in controllers[:2]:
+        kept = await controller.get(wanted.identity.machine_uid)
+        assert kept is not None
+        assert kept.id == host.id
+    (holder.root / "bin" / program).unlink()
+    again = await controllers[1].get(wanted.identity.machine_uid)
+    assert again is not None
+    assert again.id == host.id
