@@ -61,7 +61,9 @@ def plan(observed: Observed) -> Plan:
 
 
 def _seconds_of_rest(observed: Observed, decision: Decision) -> float:
-    """kube-scheduler gives room to other pods than was planned; that is seen only when it has dealt with all."""
+    """Seconds until the next look. After a growth few: kube-scheduler gives room to other pods than was planned, and
+    which ones are left is seen only once it has dealt with all.
+    """
     if observed.templates.awaiting:
         return _SOON
     grown, now = decision.memory.grown_at, observed.cluster.now
@@ -82,7 +84,7 @@ def _pause(cluster: ClusterState) -> float:
 def _gathering(observed: Observed) -> tuple[float, str]:
     """Seconds for which nothing is decided, and why: pods still come, or the Nodes that were just added for them."""
     cluster = observed.cluster
-    grown = max((each.at for each in cluster.memory.grown), default=None)
+    grown = cluster.memory.grown_at
     growth = cluster.options.growth
     if left := seconds_left(observed.arrivals, now=cluster.now, grown=grown, growth=growth):
         return left, GATHERING

@@ -141,7 +141,7 @@ async def test_there_is_no_plain_http_and_nothing_but_reviews_and_health(tmp_pat
         port = int(server.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(300.0):
+        async with asyncio.timeout(60.0):
             assert not (await reader.read()).startswith(b"HTTP")
         writer.close()
         context = ssl.create_default_context(cadata=FIRST.certificate.decode())
@@ -159,6 +159,6 @@ async def test_a_body_that_does_not_arrive_is_a_408(tmp_path: Path, monkeypatch:
         context = ssl.create_default_context(cadata=FIRST.certificate.decode())
         reader, writer = await asyncio.open_connection("localhost", int(server.url.rpartition(":")[2]), ssl=context)
         writer.write(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
-        async with asyncio.timeout(300.0):
+        async with asyncio.timeout(60.0):
             assert b" 408 " in await reader.readline()
         writer.close()

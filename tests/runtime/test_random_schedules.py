@@ -16,7 +16,7 @@ from nodewright.runtime.queues.queue import Lane, WorkQueue
 from tests.runtime.virtual_time import virtual_time
 
 SEEDS = st.integers(0, 2**32)
-MINUTE = 300.0
+PATIENCE = 300.0
 """Of virtual time: what has not ended by then hangs."""
 
 
@@ -48,7 +48,7 @@ async def _requests(seed: int) -> None:
             random.choice(tasks).cancel()
         if random.random() < 0.5:
             await asyncio.sleep(0)
-    done, hanging = await asyncio.wait(tasks, timeout=MINUTE)
+    done, hanging = await asyncio.wait(tasks, timeout=PATIENCE)
     assert not hanging
     assert not [task for task in done if not task.cancelled() and task.exception() is not None]
     assert (slots._free, dict(slots._held), len(slots._waiting)) == (total, {}, 0)
@@ -96,7 +96,7 @@ async def _keys(seed: int) -> None:
             workers[number].cancel()
             workers[number] = asyncio.create_task(worker())
             everyone.append(workers[number])
-    async with asyncio.timeout(MINUTE):
+    async with asyncio.timeout(PATIENCE):
         while not queue.idle:  # noqa: ASYNC110  (virtual time)
             await asyncio.sleep(0.001)
     assert seen == added

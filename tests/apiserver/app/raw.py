@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from nodewright.apiserver.app import APIServer
 
-READ_SECONDS = 180.0
+READ_SECONDS = 30.0
 """The time after which a test gives up; nothing waits for it."""
 
 

@@ -357,7 +357,7 @@ async def test_half_sent_heads_are_closed_and_do_not_keep_others_out(stage: Scen
     for _, writer in slow:
         writer.write(b"POST /pool/size HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     assert (await stage.ask("GET", "/pool"))[0] == 200
-    async with asyncio.timeout(300.0):
+    async with asyncio.timeout(60.0):
         for reader, writer in slow:
             with contextlib.suppress(ConnectionError):
                 assert await reader.read() == b""
@@ -419,7 +419,7 @@ async def asked_once(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
 
 async def closed_in_a_second_head(url: str) -> None:
     """Ask once, then begin a second request on the same connection: it is closed."""
-    async with asyncio.timeout(300.0):
+    async with asyncio.timeout(60.0):
         reader, writer = await asked_once(url)
         with contextlib.suppress(ConnectionError):
             writer.write(b"POST /pool/size HTTP/1.1\r\nHost: ")
@@ -451,6 +451,6 @@ async def test_a_body_that_does_not_arrive_is_no_fault_of_the_backend(stage: Sce
     address = urlsplit(proxy.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(b"POST /pool/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" + body)
-    async with asyncio.timeout(300.0):
+    async with asyncio.timeout(60.0):
         assert int((await reader.readline()).split()[1]) == code
     writer.close()

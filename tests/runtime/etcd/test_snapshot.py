@@ -40,7 +40,7 @@ class Host:
     ) -> subprocess.CompletedProcess[str]:
         layout = Layout(url or self.url, str(self.pki), str(self.folder / "mark"))
         text = script(EtcdSnapshot(str(self.backups), keep), version, key, layout)
-        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, timeout=3000)
+        return subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False, timeout=300)
 
     def put(self) -> bool:
         """Whether etcd has taken a value."""
