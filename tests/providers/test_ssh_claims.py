@@ -241,3 +241,15 @@ async def test_a_claim_that_can_not_be_read_for_a_moment_stays_its_machines(
     again = await controllers[1].get(wanted.identity.machine_uid)
     assert again is not None
     assert again.id == host.id
+
+
+async def test_a_release_is_not_taken_for_done_where_a_program_that_reads_the_claim_is_killed(
+    world: World, provider: SSHProvider
+) -> None:
+    host = await provider.create(request())
+    holder = world.hosts[host.name]
+    sed = holder.root / "bin" / "sed"
+    sed.write_text('#!/bin/sh\ncase "$*" in *1p*) kill -9 $$ ;; esac\nexec /bin/sed "$@"\n')
+    sed.chmod(0o755)
+    await provider.delete(host)
+    assert (holder.home / "releasing").exists()

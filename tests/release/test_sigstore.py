@@ -19,6 +19,7 @@ from hack.release.parts import ReleaseError, commit_time
 from hack.sigstore.__main__ import IDENTITY
 from hack.sigstore.instance import Instance
 from hack.sigstore.issuer import URL, Issuer
+from tests.realplane import lacking
 from tests.release.test_bundles import PRIVATE, check
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def sigstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     if missing := [program.name for program in SIGSTORE if program.find() is None]:
-        pytest.skip(f"{', '.join(missing)}: run `make e2e-sigstore`")
+        lacking(f"{', '.join(missing)} not found: run `make e2e-sigstore`, which builds what is missing")
     with Instance(tmp_path_factory.mktemp("sigstore")) as instance:
         yield instance
 
