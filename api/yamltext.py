@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 Numbers = Literal["yaml", "kubernetes", "none"]
 """How plain scalars resolve. ``yaml``: as PyYAML's safe loader has them; ``kubernetes``: as sigs.k8s.io/yaml, which
 kubectl uses; ``none``: all are text. Times stay text in all three."""
+_BRACKETS: Final = frozenset('{["')
+_DIGITS: Final = frozenset("-0123456789")
+_JSON_BEGINS: Final = {"yaml": _BRACKETS | _DIGITS, "kubernetes": _BRACKETS | _DIGITS, "none": _BRACKETS}
+"""The first characters of what is tried as JSON first. YAML 1.1 has ``1e-05`` as text, JSON has it as a number."""
 _CORE: Final = frozenset({"str", "int", "float", "bool", "null", "seq", "map"})
 _PREFIX: Final = "tag:yaml.org,2002:"
 _LONGEST_NUMBER: Final = 64
@@ -64,7 +68,7 @@ DEFAULT: Final = Bounds()
 def load(text: str | bytes, bounds: Bounds = DEFAULT) -> Any:
     """The value of one document, None for an empty one. Raises TextError, and nothing else."""
     content = _text(text, bounds)
-    if content.lstrip()[:1] in ("{", "[", '"'):
+    if content.lstrip()[:1] in _JSON_BEGINS[bounds.numbers]:
         found, value = _json(content, bounds)
         if found:
             return value

@@ -16,11 +16,12 @@ from hack import kubectl as stock
 from hack.program import Kubectl
 from hack.realplane import CONTROLLER_MANAGER, SERVERS, RealPlane
 from nodewright.crds import load_crds
-from tests import examples
+from tests import examples, goodbyes
 from tests.kubectl.manifests import WIDGET_CRD
 from tests.realplane import AS_EMBEDDED, LIKE_EMBEDDED, lacking, left_out, require
 
 examples.register()
+goodbyes.register()
 _CONFIGURE = structlog.configure
 
 

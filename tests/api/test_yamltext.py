@@ -105,6 +105,8 @@ READ: dict[str, tuple[str | bytes, Any]] = {
     "a date": ("2026-01-01", "2026-01-01"),
     "base 60, as the safe loader": ("12:30", 750),
     "octal, as the safe loader": ("[010, 0o10, 1e3, 1_000]", [8, "0o10", "1e3", 1000]),
+    "a number of JSON": ("1e-05", 1e-05),
+    "what begins as a number": ("1_000: a\n-2: b", {"1_000": "a", "-2": "b"}),
     "flow that is no JSON": ("{a: 1, b: [x]}", {"a": 1, "b": ["x"]}),
     "JSON with tabs": ('{\t"a":\t1}', {"a": 1}),
     "JSON with a pair of surrogates": ('{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
@@ -123,6 +125,7 @@ def test_what_may_be_is_read(case: str) -> None:
 
 
 def test_without_numbers_all_scalars_are_text() -> None:
+    assert load("1.50", Bounds(numbers="none")) == "1.50"
     assert load("a: 1\nb: [yes, 2026-01-01]", Bounds(numbers="none")) == {"a": "1", "b": ["yes", "2026-01-01"]}
 
 
