@@ -32,6 +32,13 @@ IMPATIENT = WorkloadOptions(
     retry=0.05,
     client=ClientLimits(in_flight=16, connect_timeout=1.0, request_timeout=2.0, attempts=1),
 )
+PATIENT = replace(
+    IMPATIENT,
+    probe_timeout=60.0,
+    unreachable_after=120.0,
+    client=replace(IMPATIENT.client, connect_timeout=60.0, request_timeout=60.0),
+)
+"""For tests in which no cluster goes: a machine that is short of processors loses none either."""
 HANGS = 20.0
 """Seconds: longer than any request may take, short enough for a plane's own end."""
 

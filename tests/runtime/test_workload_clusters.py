@@ -24,7 +24,7 @@ from nodewright.runtime.manager import Manager
 from nodewright.runtime.reconciling.shell import Controller
 from nodewright.runtime.settings.options import ReconcilerOptions
 from nodewright.runtime.telemetry import metrics
-from tests.runtime.country import Country, Elsewhere
+from tests.runtime.country import PATIENT, Country, Elsewhere
 from tests.runtime.town import SECONDS, Town
 
 
@@ -215,6 +215,7 @@ async def test_a_cluster_whose_secret_went_is_not_taken_for_home(country: Countr
 
 async def test_nothing_is_written_while_nothing_changes_anywhere(country: Country) -> None:
     town = country.town
+    town.options = replace(town.options, workloads=PATIENT)
     async with country.elsewhere("blue", "green") as (blue, green):
         async with town.controllers() as manager:
             for name in ("blue", "green"):
