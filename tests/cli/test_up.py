@@ -54,16 +54,16 @@ def test_a_plane_alone_loads_nothing_that_only_controllers_need(
 ) -> None:
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
     with Up(tmp_path, kubectl_binary, "--in-memory", "--no-controllers"):
-        told = (tmp_path / "up.log").read_text().splitlines()
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told}
+        written = (tmp_path / "up.log").read_text().splitlines()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in written}
     assert "aiohttp" in loaded
     assert {name: why for name, why in UNNEEDED.items() if name in loaded} == {}
 
 
 def test_it_tells_what_to_type_next(up: Up) -> None:
-    told = [up.lines.get(timeout=120) for _ in range(5)]
-    assert f"  export KUBECONFIG={up.kubeconfig}" in told
-    example = next(line.split()[-1] for line in told if "kubectl apply" in line)
+    written = [up.lines.get(timeout=120) for _ in range(5)]
+    assert f"  export KUBECONFIG={up.kubeconfig}" in written
+    example = next(line.split()[-1] for line in written if "kubectl apply" in line)
     assert Path(example).read_text() == EXAMPLE.read_text()
 
 

@@ -106,8 +106,8 @@ def test_status_follows_a_rollout_to_its_end_and_undo_takes_it_back(
     kubectl: Kubectl, rollout: Plugin, name: str
 ) -> None:
     upgrade(kubectl, name)
-    told = rollout("status", f"md/{name}", "--timeout=300s")
-    assert told.splitlines()[-1] == f'machinedeployment "{name}" successfully rolled out'
+    shown = rollout("status", f"md/{name}", "--timeout=300s")
+    assert shown.splitlines()[-1] == f'machinedeployment "{name}" successfully rolled out'
     assert kubelets(kubectl, name) == [SECOND] * 3
     listed = rollout("history", f"md/{name}")
     assert [line.split()[0] for line in listed.splitlines()] == ["REVISION", "1", "2"]

@@ -6,7 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from controllers.kernel.refs import NODE, POD, Key, Ref
+from nodewright.apiserver.app.faults import Match
+from nodewright.runtime.simulated import pods
 from tests.runtime.town import Town
 
 NO_NODES = "Unschedulable: no nodes available to schedule pods"
@@ -72,12 +76,29 @@ async def test_pods_of_another_cluster_s_nodes_are_nobodys_to_start(town: Town) 
     assert {each["spec"]["nodeName"]: each["status"]["phase"] for each in town.objects(POD)}["real"] == "Pending"
 
 
+def bound(name: str, node: str) -> dict[str, Any]:
+    made = pod(name, cpu="100m")
+    return {**made, "spec": {**made["spec"], "nodeName": node}}
+
+
+async def test_what_an_api_server_takes_to_answer_holds_up_no_pod(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only decisions take a share of the time; kubelets decide nothing. With this share one would be the last."""
+    monkeypatch.setattr(pods, "_SHARE", 1_000_000)
+    town.plane.faults.delay(0.1, Match(verb="patch", resource="pods", subresource="status"), times=3)
+    async with town.controllers():
+        await town.machine_set("a", 1)
+        await town.until(lambda: town.ready() == 1)
+        node = town.objects(NODE)[0]["metadata"]["name"]
+        for count in (1, 2, 3):
+            await town.client.create(POD, bound(f"p-{count}", node))
+            await town.until(lambda: running(town) == len(town.objects(POD)))
+
+
 async def test_without_the_binder_pods_stay_where_they_are(town: Town) -> None:
     async with town.controllers():
         await town.client.create(POD, pod("p-0"))
         await town.machine_set("a", 1)
         await town.until(lambda: town.ready() == 1)
-        bound = {**pod("p-1"), "spec": {**pod("p-1")["spec"], "nodeName": town.objects(NODE)[0]["metadata"]["name"]}}
-        await town.client.create(POD, bound)
+        await town.client.create(POD, bound("p-1", town.objects(NODE)[0]["metadata"]["name"]))
         await town.until(lambda: running(town) == 1)
     assert [each["status"]["phase"] for each in town.objects(POD)] == ["Pending", "Running"]

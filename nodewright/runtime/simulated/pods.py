@@ -7,6 +7,7 @@ kubelet says. While no pod waits, each change of a pod costs one question, and o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from types import TracebackType
@@ -33,7 +34,7 @@ KUBELETS_READ = (POD, NODE)
 _GATHER = 0.05
 """Seconds in which changes are gathered before a reconcile."""
 _SHARE = 10
-"""Reconciles take at most one part in so many of the time."""
+"""Decisions take at most one part in so many of the time. What an API server takes to answer is no decision."""
 _RETRY = 1.0
 _AT_ONCE = 16
 
@@ -73,8 +74,10 @@ class _PodReconciles:
     def is_open(self, pod: Obj) -> bool:
         raise NotImplementedError
 
-    async def reconcile(self) -> None:
-        """One look at all open pods. Raises KubeError if it is to be repeated without a change."""
+    async def reconcile(self) -> float:
+        """One look at all open pods; gives the seconds that deciding took. Raises KubeError if it is to be repeated
+        without a change.
+        """
         raise NotImplementedError
 
     def _note(self, change: Change, from_list: bool) -> None:
@@ -94,10 +97,10 @@ class _PodReconciles:
             await self._woken.wait()
             await asyncio.sleep(_GATHER)
             self._woken.clear()
-            started = loop.time()
+            decided = 0.0
             try:
                 if all(self._cache.complete(kind) for kind in self.reads()):
-                    await self.reconcile()
+                    decided = await self.reconcile()
                 else:
                     loop.call_later(_RETRY, self._woken.set)
             except KubeError as error:
@@ -106,7 +109,7 @@ class _PodReconciles:
             except Exception:
                 _log.exception("reconcile failed", what=self.name)
                 loop.call_later(_RETRY, self._woken.set)
-            await asyncio.sleep(_SHARE * (loop.time() - started))
+            await asyncio.sleep(_SHARE * decided)
 
 
 class Binder(_PodReconciles):
@@ -127,13 +130,16 @@ class Binder(_PodReconciles):
     def is_open(self, pod: Obj) -> bool:
         return waits(pod)
 
-    async def reconcile(self) -> None:
+    async def reconcile(self) -> float:
         if self._plan is None:
             self._plan = await asyncio.to_thread(_load_plan)
-        stores = self._cache.stores
+        stores, started = self._cache.stores, time.monotonic()
         self._forget_seen()
         observed = observe(Objects(stores[NODE], stores[POD], stores[NAMESPACE], self._bound), self._reader)
-        await _all(self._carry_out(each) for each in self._plan(observed))
+        plan = tuple(self._plan(observed))
+        decided = time.monotonic() - started
+        await _all(self._carry_out(each) for each in plan)
+        return decided
 
     async def _carry_out(self, decided: Bind | Refuse) -> None:
         try:
@@ -167,6 +173,8 @@ class PodKubelets(_PodReconciles):
 
     def __init__(self, client: KubeClient, cache: Cache, now: Callable[[], datetime]) -> None:
         super().__init__(client.named("kubelets", USER_AGENT), cache, now)
+        self._served: dict[Key, str] = {}
+        """Pods that were answered, with the resourceVersion that the cache still shows of them."""
 
     def reads(self) -> tuple[Kind, ...]:
         return KUBELETS_READ
@@ -174,10 +182,13 @@ class PodKubelets(_PodReconciles):
     def is_open(self, pod: Obj) -> bool:
         return simulated.is_to_start(pod) or simulated.is_to_end(pod)
 
-    async def reconcile(self) -> None:
-        stores = self._cache.stores
-        pods = [stores[POD].get(key) for key in self._open]
-        await _all(self._serve(pod) for pod in pods if pod is not None)
+    async def reconcile(self) -> float:
+        pods = self._cache.stores[POD]
+        found = {key: pod for key in self._open if (pod := pods.get(key)) is not None}
+        shown = {key: _version(pod) for key, pod in found.items()}
+        self._served = {key: version for key, version in self._served.items() if shown.get(key) == version}
+        await _all(self._serve(pod) for key, pod in found.items() if key not in self._served)
+        return 0.0
 
     async def _serve(self, pod: Obj) -> None:
         node = self._cache.stores[NODE].get(Key("", pod["spec"]["nodeName"]))
@@ -189,6 +200,7 @@ class PodKubelets(_PodReconciles):
                 await self._client.delete(ref, grace_seconds=0)
             else:
                 await self._client.report_status(ref, simulated.running(pod, node, self._now()))
+            self._served[key_of(pod)] = _version(pod)
         except ApiError as error:
             if not error.not_found and not error.conflict:
                 raise
@@ -199,6 +211,10 @@ def _load_plan() -> Callable[..., Iterable[Bind | Refuse]]:
     from controllers.binder.plan import plan  # noqa: PLC0415
 
     return plan
+
+
+def _version(pod: Obj) -> str:
+    return str(pod["metadata"].get("resourceVersion", ""))
 
 
 def _is_served(node: Obj) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controllers.kernel.refs import POD, Key
-from hack.children import free_ports
+from hack.children import held_ports
 from hack.cloudpool.pool import Instead, hangs, refuses
 from hack.cloudpool.scene import Scene
 from tests.gateways.cloudpool.test_crashes import _is_closed, _nobody_is_closed
@@ -49,13 +49,13 @@ async def test_a_backend_that_is_not_there_is_told_in_plain_words_and_at_the_sta
     stage.pool.instead["GET /pool/size"] = refuses(500, "not started")
     assert await proxy.trouble(5.0) == "GET /pool/size: it answered 500: not started"
     await stage.stop()
-    [port] = free_ports(1)
-    stage.pool.url = f"http://127.0.0.1:{port}"
-    proxy = await stage.start()
-    told = f"can't connect to 127.0.0.1:{port}: Connection refused"
-    assert await proxy.trouble(5.0) == f"GET /pool/size: {told}"
-    assert (await stage.set_size(1))[1]["detail"] == f"failed to retrieve cloudpool: GET /pool: {told}"
-    assert (await stage.ask("GET", "/pool"))[1]["detail"] == told
+    with held_ports(1) as [port]:
+        stage.pool.url = f"http://127.0.0.1:{port}"
+        proxy = await stage.start()
+        refused = f"can't connect to 127.0.0.1:{port}: Connection refused"
+        assert await proxy.trouble(5.0) == f"GET /pool/size: {refused}"
+        assert (await stage.set_size(1))[1]["detail"] == f"failed to retrieve cloudpool: GET /pool: {refused}"
+        assert (await stage.ask("GET", "/pool"))[1]["detail"] == refused
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import re
@@ -11,7 +10,6 @@ import ssl
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -35,10 +33,8 @@ from nodewright.runtime.kube.kubeconfig import load_kubeconfig_for
 from nodewright.runtime.settings.options import utc_now
 from nodewright.runtime.telemetry import metrics
 from nodewright.runtime.telemetry.observability import ObservabilityServer
-from tests.gateways.cloudpool.test_server import served
 from tests.gateways.pems import issue
 from tests.runtime.stub_server import until
-from tests.runtime.town import Town
 
 LOOPBACK = ListenerOptions(port=0)
 JSON = {"Content-Type": "application/json"}
@@ -350,20 +346,6 @@ async def test_the_audit_log_holds_no_passwords(stage: Scene) -> None:
     assert "s3cret" not in str(logs)
 
 
-async def test_half_sent_heads_are_closed_and_do_not_keep_others_out(stage: Scene) -> None:
-    proxy = await stage.start(listener=ListenerOptions(port=0, header_timeout=0.2))
-    host, port = proxy.url.removeprefix("http://").split(":")
-    slow = [await asyncio.open_connection(host, int(port)) for _ in range(50)]
-    for _, writer in slow:
-        writer.write(b"POST /pool/size HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-    assert (await stage.ask("GET", "/pool"))[0] == 200
-    async with asyncio.timeout(60.0):
-        for reader, writer in slow:
-            with contextlib.suppress(ConnectionError):
-                assert await reader.read() == b""
-            writer.close()
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "pool.example.com"])
 def test_beyond_loopback_a_gateway_needs_tls_and_a_login(host: str, tmp_path: Path) -> None:
     cert_file, key_file = issue("server").write(tmp_path)
@@ -402,55 +384,3 @@ def test_no_cloudpool_is_named_as_a_step_of_a_path(name: str) -> None:
         Instances({}).create(name)
     with pytest.raises(InstanceError):
         parse_pool(f"{name}=md/default/workers")
-
-
-async def asked_once(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection on which one request was answered. Where this process is starved, the time of a head may be over
-    before its first byte is read: then another connection is tried."""
-    address = urlsplit(url)
-    while True:
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            writer.write(b"GET /pool HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
-            return reader, writer
-        writer.close()
-
-
-async def closed_in_a_second_head(url: str) -> None:
-    """Ask once, then begin a second request on the same connection: it is closed."""
-    async with asyncio.timeout(60.0):
-        reader, writer = await asked_once(url)
-        with contextlib.suppress(ConnectionError):
-            writer.write(b"POST /pool/size HTTP/1.1\r\nHost: ")
-            while await reader.read(65536):
-                pass
-    writer.close()
-
-
-async def test_the_proxy_closes_a_half_sent_second_request(stage: Scene) -> None:
-    await closed_in_a_second_head((await stage.start(listener=ListenerOptions(port=0, header_timeout=0.2))).url)
-
-
-async def test_the_gateway_closes_a_half_sent_second_request(town: Town) -> None:
-    await town.machine_set("workers", 0)
-    async with served(town, header_timeout=0.2) as client:
-        await closed_in_a_second_head(client.url)
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b'Content-Length: 60\r\n\r\n{"machineId": "a"', 408),
-        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel", 408),
-        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\nhello", 400),
-    ],
-)
-async def test_a_body_that_does_not_arrive_is_no_fault_of_the_backend(stage: Scene, body: bytes, code: int) -> None:
-    proxy = await stage.start(listener=ListenerOptions(port=0, read_timeout=0.2))
-    address = urlsplit(proxy.url)
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    writer.write(b"POST /pool/attach HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" + body)
-    async with asyncio.timeout(60.0):
-        assert int((await reader.readline()).split()[1]) == code
-    writer.close()
