@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from api import names
 from api.autoscaling import GroupOptions
@@ -22,9 +23,8 @@ from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.requests import Request, consumed_by, read_requests
 from controllers.autoscaler.templates import Starting, Startup
 from controllers.autoscaler.upcoming_zones import UpcomingZones, upcoming_zones_of
-from controllers.autoscaler.waiting_pods import comes_again, look_for_nodes
 from controllers.kernel import machine_facts
-from controllers.kernel.conditions import is_true, parse_time
+from controllers.kernel.conditions import find, is_true, parse_time
 from controllers.kernel.machine_facts import MachineFacts
 from controllers.kernel.node_policy import owner_uid
 from controllers.kernel.ownership import controller_uid
@@ -39,6 +39,8 @@ from providers.base.contract import Shape
 
 CONTROL_PLANE_LABELS = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 DAWN = datetime.min.replace(tzinfo=UTC)
+LOOKED_AT_WITHIN = timedelta(minutes=1)
+"""What kube-scheduler has not looked at after so long, it leaves alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +312,7 @@ class _Reading:
             if shape.kind.keeping.finished:
                 continue
             if shape.node in going:
-                if comes_again(shape):
+                if _comes_again(shape):
                     coming.append(shape._replace(node=""))
             elif shape.node:
                 seated.append(shape)
@@ -320,7 +322,7 @@ class _Reading:
                 continue
             elif shape.kind.priority >= expendable_below:
                 waiting.append((body, shape))
-        return tuple(seated), (*coming, *look_for_nodes(waiting, self._now))
+        return tuple(seated), (*coming, *_look_for_nodes(waiting, self._now))
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeInfo, ...]:
         chosen = set(wanted) - self._unresolved
@@ -413,6 +415,37 @@ def _with_zones(
     if zone_order is None or not zones_known or (not state.joined and label in state.template.labels):
         return state
     return replace(state, template=zone_order.nowhere(state.template), zone_order=zone_order)
+
+
+def _comes_again(pod: PodInfo) -> bool:
+    keeping = pod.kind.keeping
+    return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
+
+
+def _look_for_nodes(pods: Iterable[tuple[Obj, PodInfo]], now: datetime) -> list[PodInfo]:
+    """Those for which kube-scheduler found none, and young ones that it has yet to look at, if it looks at all: decided
+    on 300 of 1000 pods, Nodes would be chosen as if the others did not come. All are tried on Nodes that are there.
+    """
+    found, unseen, schedulers = [], [], set[Any]()
+    for body, pod in pods:
+        if is_unschedulable(body):
+            found.append(pod)
+            schedulers.add(spec_of(body).get("schedulerName"))
+        elif not is_deleting(body) and find((body.get("status") or {}).get("conditions"), "PodScheduled") is None:
+            unseen.append((body, pod))
+    return found + [pod for body, pod in unseen if _is_next(body, pod, schedulers=schedulers, now=now)]
+
+
+def _is_next(body: Obj, pod: PodInfo, *, schedulers: Container[Any], now: datetime) -> bool:
+    created = parse_time(pod.created)
+    return created is not None and now - created < LOOKED_AT_WITHIN and spec_of(body).get("schedulerName") in schedulers
+
+
+def is_unschedulable(pod: Obj) -> bool:
+    if is_deleting(pod):
+        return False
+    condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
+    return condition.get("status") == "False" and condition.get("reason") == "Unschedulable"
 
 
 def _is_ready(node: Obj) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from controllers.autoscaler.cluster_state import GroupState
+from controllers.autoscaler.cluster_state import GroupState, is_unschedulable
 from controllers.autoscaler.consolidation import names_of
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.health import unprovisionable, upcoming
@@ -14,7 +14,6 @@ from controllers.autoscaler.plan import decide, why_not
 from controllers.autoscaler.refusing import Answer, refused
 from controllers.autoscaler.requests import consumed_by
 from controllers.autoscaler.status import problems_of
-from controllers.autoscaler.waiting_pods import is_unschedulable
 from controllers.kernel.conditions import counted, format_time
 from controllers.kernel.refs import Key, Obj, Ref, key_of
 from controllers.scheduling.shapes import CPU, MEMORY, NodeInfo, PodInfo

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from controllers.autoscaler.cluster_state import LOOKED_AT_WITHIN
 from controllers.autoscaler.options import GrowthOptions
-from controllers.autoscaler.waiting_pods import LOOKED_AT_WITHIN
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import Obj, is_deleting, spec_of
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from api import names, provisioning_names
 from controllers.autoscaler.buffers import WORKLOADS
+from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.gangs import kinds_of
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.observe import READS, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.plan import plan
-from controllers.autoscaler.waiting_pods import is_unschedulable
 from controllers.kernel import machine_facts
 from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake

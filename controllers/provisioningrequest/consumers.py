@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from api.conditions import ProvisioningCondition
+from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.requests import Request, consumed_by
 from controllers.autoscaler.status import MOST_EVENTS
-from controllers.autoscaler.waiting_pods import is_unschedulable
 from controllers.kernel.actions import Event
 from controllers.kernel.conditions import counted
 from controllers.kernel.refs import POD, Key, Obj, Ref, is_deleting, ref_of

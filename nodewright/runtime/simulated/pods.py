@@ -36,7 +36,9 @@ _GATHER = 0.05
 _SHARE = 10
 """Decisions take at most one part in so many of the time. What an API server takes to answer is no decision."""
 _RETRY = 1.0
-_AT_ONCE = 16
+_BINDS_AT_ONCE = 16
+_STATUSES_AT_ONCE = 4
+"""As kwok's ``podPlayStageParallelism``: the Nodes and pods that others wait for go first."""
 
 
 class _PodReconciles:
@@ -138,7 +140,7 @@ class Binder(_PodReconciles):
         observed = observe(Objects(stores[NODE], stores[POD], stores[NAMESPACE], self._bound), self._reader)
         plan = tuple(self._plan(observed))
         decided = time.monotonic() - started
-        await _all(self._carry_out(each) for each in plan)
+        await _all((self._carry_out(each) for each in plan), _BINDS_AT_ONCE)
         return decided
 
     async def _carry_out(self, decided: Bind | Refuse) -> None:
@@ -187,7 +189,7 @@ class PodKubelets(_PodReconciles):
         found = {key: pod for key in self._open if (pod := pods.get(key)) is not None}
         shown = {key: _version(pod) for key, pod in found.items()}
         self._served = {key: version for key, version in self._served.items() if shown.get(key) == version}
-        await _all(self._serve(pod) for key, pod in found.items() if key not in self._served)
+        await _all((self._serve(pod) for key, pod in found.items() if key not in self._served), _STATUSES_AT_ONCE)
         return 0.0
 
     async def _serve(self, pod: Obj) -> None:
@@ -223,8 +225,8 @@ def _is_served(node: Obj) -> bool:
     return simulated_host and is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-async def _all(jobs: Iterable[Awaitable[None]]) -> None:
-    """Some at a time. Raises the first error, once all have been tried."""
+async def _all(jobs: Iterable[Awaitable[None]], at_once: int) -> None:
+    """So many at a time. Raises the first error, once all have been tried."""
     waiting, errors = iter(jobs), list[KubeError]()
 
     async def work() -> None:
@@ -235,7 +237,7 @@ async def _all(jobs: Iterable[Awaitable[None]]) -> None:
                 errors.append(error)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(_AT_ONCE):
+        for _ in range(at_once):
             group.create_task(work())
     if errors:
         raise errors[0]

@@ -16,10 +16,10 @@ import grpc
 import pytest
 
 from api import limits
+from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, ShrinkOptions
 from controllers.autoscaler.prices import PriceTable
-from controllers.autoscaler.waiting_pods import is_unschedulable
 from controllers.kernel.refs import NODE, POD, Ref, key_of
 from nodewright.cli.main import run
 from nodewright.gateways.externalgrpc.certificates import CertificateOptions, write_all

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from grpc_tools import protoc
 
+from controllers.autoscaler.cluster_state import is_unschedulable
 from controllers.autoscaler.expanders import Choosing
-from controllers.autoscaler.waiting_pods import is_unschedulable
 from controllers.kernel.refs import NODE, POD, Ref, key_of
 from hack import golang
 from hack.binaries import BinaryMissing
