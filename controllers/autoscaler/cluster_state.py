@@ -442,10 +442,18 @@ def _is_next(body: Obj, pod: PodInfo, *, schedulers: Container[Any], now: dateti
 
 
 def is_unschedulable(pod: Obj) -> bool:
+    """Whether kube-scheduler has no Node for it.
+
+    That of Kubernetes 1.37 has SchedulerError for all pods of a PodGroup while the cluster has no Node:
+    PodGroupPostFilter of its plugin DynamicResources looks for what it keeps once a pod was tried on a Node
+    (pkg/scheduler/framework/plugins/dynamicresources in 1.37.2).
+    """
     if is_deleting(pod):
         return False
     condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-    return condition.get("status") == "False" and condition.get("reason") == "Unschedulable"
+    reason = condition.get("reason")
+    no_node = reason == "Unschedulable" or (reason == "SchedulerError" and bool(spec_of(pod).get("schedulingGroup")))
+    return no_node and condition.get("status") == "False"
 
 
 def _is_ready(node: Obj) -> bool:

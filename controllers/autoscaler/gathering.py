@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from controllers.autoscaler.cluster_state import LOOKED_AT_WITHIN
+from controllers.autoscaler.cluster_state import LOOKED_AT_WITHIN, is_unschedulable
 from controllers.autoscaler.options import GrowthOptions
 from controllers.kernel.conditions import find, parse_time
 from controllers.kernel.refs import Obj, is_deleting, spec_of
@@ -34,7 +34,7 @@ def arrivals_of(pods: Iterable[Obj]) -> tuple[datetime, ...]:
         if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod):
             continue
         condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
-        waits = waits or condition.get("reason") == "Unschedulable"
+        waits = waits or is_unschedulable(pod)
         found.add((pod["metadata"].get("creationTimestamp"), condition.get("lastTransitionTime")))
     read = {_arrival(*times) for times in found} if waits else set()
     return tuple(sorted(time for time in read if time is not None))

@@ -253,6 +253,18 @@ def test_the_priority_of_a_pod_group_counts_instead_of_its_pods() -> None:
     assert {pod.name[:6] for helped in decision.scale_up.helped for pod in helped.pods} == {"second"}
 
 
+def test_a_gang_gets_nodes_where_the_cluster_has_none() -> None:
+    """kube-scheduler 1.37 then has an error for its pods. Those of no group wait for something else."""
+    fleet = fleet_of(a=3)
+    fleet.gang("train", 3, "4")
+    fleet.pod("alone", "4")
+    for pod in fleet.pods.values():
+        pod["status"]["conditions"] = [{**UNSCHEDULABLE, "reason": "SchedulerError"}]
+    decision = of_1_37(fleet).decide()
+    assert decision.scale_up.added == {A: 3}
+    assert {pod.name for helped in decision.scale_up.helped for pod in helped.pods} == {"train-0", "train-1", "train-2"}
+
+
 def test_a_part_of_a_composite_group_gets_nothing_and_says_why() -> None:
     fleet = fleet_of(a=3)
     fleet.gang("train", 3, "4")["spec"]["parentCompositePodGroupName"] = "whole"
