@@ -7,7 +7,7 @@ it. (The Cluster Autoscaler keeps its requests in memory, and may ask twice afte
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.memory import digest
 
 T = TypeVar("T")
+MOST_PLANNED = 20_000
+"""So many kinds of Nodes, and kinds of pods on each, are remembered, of up to 30 bytes each. Others are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,27 @@ class ConsolidationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedNodes:
+    """``count`` new Nodes of ``group``, each for ``pods``: what they have in common (``projected.kinship``) → how many.
+
+        three Nodes for 2 pods of one ReplicaSet and 1 of another each, one Node for 5 pods of a Job:
+        PlannedNodes(group, 3, {first: 2, second: 1}), PlannedNodes(group, 1, {job: 5})
+
+    Nodes are chosen so that the pods just fit. Packed anew in another order, some of them seem to have no room, and
+    Nodes would be added that nobody needs. It is a hint alone: pods are still asked whether they fit, and
+    kube-scheduler puts them where it likes. (The Cluster Autoscaler has hints for Nodes that are there.)
+    """
+
+    group: str
+    count: int
+    pods: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """``unneeded``: Node → since when nobody needs it. ``grown``: what was added, for the rate and the delays."""
+    """``unneeded``: Node → since when nobody needs it. ``grown``: what was added, for the rate and the delays.
+    ``planned``: what Nodes on their way are for, the oldest first.
+    """
 
     unneeded: Mapping[str, datetime] = field(default_factory=dict)
     backoffs: Mapping[str, Backoff] = field(default_factory=dict)
@@ -63,6 +84,7 @@ class Memory:
     gangs: Mapping[str, GangRecord] = field(default_factory=dict)
     consolidation: ConsolidationRecord | None = None
     consolidation_rest: Backoff | None = None
+    planned: tuple[PlannedNodes, ...] = ()
 
     @property
     def grown_at(self) -> datetime | None:
@@ -76,6 +98,19 @@ class Memory:
         return sum(each.nodes for each in self.grown if each.at > moment)
 
 
+def remembered(
+    before: Iterable[PlannedNodes], upcoming: Mapping[str, int], new: Iterable[PlannedNodes]
+) -> tuple[PlannedNodes, ...]:
+    """Those of groups with ``upcoming`` Nodes, and the new ones, as far as they are not too many."""
+    kept, entries = [], 0
+    for each in (*(each for each in before if upcoming.get(each.group)), *new):
+        entries += 1 + len(each.pods)
+        if entries > MOST_PLANNED:
+            break
+        kept.append(each)
+    return tuple(kept)
+
+
 def write(memory: Memory) -> str:
     """Same memory, same text."""
     return json.dumps(
@@ -87,6 +122,7 @@ def write(memory: Memory) -> str:
             **({"gangs": {name: _gang(record) for name, record in memory.gangs.items()}} if memory.gangs else {}),
             **({"consolidation": _consolidation(memory.consolidation)} if memory.consolidation else {}),
             **({"consolidationRest": _rest(memory.consolidation_rest)} if memory.consolidation_rest else {}),
+            **({"planned": _planned(memory.planned)} if memory.planned else {}),
         },
         sort_keys=True,
     )
@@ -108,6 +144,7 @@ def read(text: str) -> Memory:
         gangs=dict(_kept(_items(found.get("gangs")), lambda each: (each[0], _gang_record(each[1])))),
         consolidation=next(_kept([found.get("consolidation")], _consolidation_record), None),
         consolidation_rest=next(_kept([found.get("consolidationRest")], _backoff), None),
+        planned=next(_kept([found.get("planned")], _planned_nodes), ()),
     )
 
 
@@ -151,11 +188,33 @@ def _consolidation_record(found: Any) -> ConsolidationRecord:
     return ConsolidationRecord(str(found["group"]), machines, _time(found["since"]), begun)
 
 
+def _planned(planned: Sequence[PlannedNodes]) -> dict[str, Any]:
+    """Groups and kins by their places in lists, since each is in many Nodes."""
+    groups = {name: place for place, name in enumerate(dict.fromkeys(each.group for each in planned))}
+    kins = {name: place for place, name in enumerate(dict.fromkeys(name for each in planned for name in each.pods))}
+    return {
+        "groups": list(groups),
+        "kins": list(kins),
+        "nodes": [
+            [groups[each.group], each.count, [[kins[name], count] for name, count in each.pods.items()]]
+            for each in planned
+        ],
+    }
+
+
+def _planned_nodes(found: Any) -> tuple[PlannedNodes, ...]:
+    groups, kins = [str(name) for name in found["groups"]], [str(name) for name in found["kins"]]
+    nodes = []
+    for group, count, pods in found["nodes"]:
+        nodes.append(PlannedNodes(groups[group], int(count), {kins[name]: int(many) for name, many in pods}))
+    return tuple(nodes)
+
+
 def _kept(found: Iterable[Any], parse: Callable[[Any], T]) -> Iterator[T]:
     for each in found:
         try:
             yield parse(each)
-        except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
+        except (ValueError, TypeError, LookupError, OverflowError, AttributeError):
             continue
 
 

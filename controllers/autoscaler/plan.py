@@ -18,7 +18,7 @@ from controllers.autoscaler.gang_growth import grow_with_gangs
 from controllers.autoscaler.gang_rollback import GangOutcome, outcome
 from controllers.autoscaler.gathering import seconds_for_nodes, seconds_left
 from controllers.autoscaler.health import resting, unhealthy, unprovisionable, upcoming
-from controllers.autoscaler.memory import Addition, Memory
+from controllers.autoscaler.memory import Addition, Memory, PlannedNodes, remembered
 from controllers.autoscaler.metrics import asleep, samples
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.projected import ProjectedCluster, project
@@ -143,6 +143,7 @@ def decide(cluster: ClusterState) -> Decision:
             gangs=gangs.records,
             consolidation=consolidation.record,
             consolidation_rest=consolidation.rest,
+            planned=remembered(before.planned, projected.upcoming, _planned(scale_up)),
         ),
         scale_up=scale_up,
         scale_down=scale_down,
@@ -175,6 +176,11 @@ def _additions(cluster: ClusterState, nodes: int) -> tuple[Addition, ...]:
     reach = max(cluster.options.growth.window, cluster.options.shrink.delay_after_add)
     kept = tuple(each for each in cluster.memory.grown if cluster.now - each.at <= reach)
     return (*kept, Addition(cluster.now, nodes)) if nodes else kept
+
+
+def _planned(scale_up: ScaleUp) -> Iterator[PlannedNodes]:
+    for each in scale_up.helped:
+        yield from each.planned
 
 
 def _changes(cluster: ClusterState, decision: Decision) -> dict[str, int]:

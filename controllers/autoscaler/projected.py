@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,19 @@ from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.gang_placement import place_whole
 from controllers.autoscaler.gangs import Gang, single
 from controllers.autoscaler.health import arriving, upcoming
+from controllers.autoscaler.memory import PlannedNodes
 from controllers.autoscaler.reservations import Reservation, reserve_all
 from controllers.autoscaler.templates import PREFIX
+from controllers.kernel.memory import digest
 from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
+from controllers.scheduling.placement import pour
 from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.schedulable import filter_schedulable
 from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
+
+_KIN_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,8 @@ class ProjectedCluster:
 
 
 def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCluster:
-    """Big pods are seated first, on small Nodes first, or those that were asked for would seem too few.
+    """Pods go on the Nodes that were added for them; of the others big ones first, on small Nodes first, or those that
+    were asked for would seem too few.
 
     ``asked``: further kinds of pods that will be asked for.
     """
@@ -71,17 +78,10 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
     snapshot = Snapshot(cluster.workload.nodes, cluster.workload.pods, classes)
     coming = {state.id: count for state in cluster.groups if (count := upcoming(state, cluster))}
     daemons = tuple(classes.of(kind) for kind in cluster.workload.daemons)
-    nodes = [(node, 1) for node in cluster.workload.nodes]
-    for state in sorted(cluster.groups, key=_offer):
-        for node, count in arriving(state, cluster):
-            nodes.append((node, count))
-            row = snapshot.add_nodes(node, count)
-            for daemon in daemons:
-                if static_refusal(daemon, node) is None:
-                    snapshot.place(daemon, row)
+    nodes, expected = _with_arriving(cluster, snapshot, daemons)
     held = reserve_all(snapshot, cluster.requests) if cluster.requests else {}
     headroom = snapshot.free(PODS).copy()
-    pending = sorted(cluster.workload.pending, key=_size, reverse=True)
+    pending = _place_planned(snapshot, expected, sorted(cluster.workload.pending, key=_size, reverse=True))
     gangs = cluster.workload.gangs
     unschedulable, waiting = _placed(snapshot, pending, gangs) if pending else ((), ())
     taken = np.flatnonzero(snapshot.free(PODS)[: len(cluster.workload.nodes)] < headroom[: len(cluster.workload.nodes)])
@@ -91,12 +91,107 @@ def project(cluster: ClusterState, asked: Iterable[PodKind] = ()) -> ProjectedCl
         unschedulable=unschedulable,
         upcoming=coming,
         daemons=daemons,
-        nodes=tuple(nodes),
+        nodes=(*((node, 1) for node in cluster.workload.nodes), *nodes),
         awaiting=awaiting,
         held=held,
         gangs=waiting,
         promised=_promised(snapshot, len(daemons)) if gangs else {},
     )
+
+
+def _with_arriving(
+    cluster: ClusterState, snapshot: Snapshot, daemons: Sequence[PodClass]
+) -> tuple[list[tuple[NodeInfo, int]], list[tuple[int, PlannedNodes]]]:
+    """Add Nodes on their way; which they are, and what is planned for each of their rows. Where there are gangs, their
+    order decides what goes where.
+    """
+    nodes: list[tuple[NodeInfo, int]] = []
+    expected: list[tuple[int, PlannedNodes]] = []
+    planned = () if cluster.workload.gangs else cluster.memory.planned
+    for state in sorted(cluster.groups, key=_offer):
+        for node, count in arriving(state, cluster):
+            nodes.append((node, count))
+            for each in on_their_way(planned, state.id, count):
+                row = snapshot.add_nodes(node, each.count)
+                for daemon in daemons:
+                    if static_refusal(daemon, node) is None:
+                        snapshot.place(daemon, row)
+                expected.append((row, each))
+    return nodes, expected
+
+
+def on_their_way(planned: Iterable[PlannedNodes], group: str, number: int) -> list[PlannedNodes]:
+    """The ``number`` Nodes of ``group`` that are on their way: those that were planned last, since the first ones have
+    joined or nobody waits for them; then Nodes that are for no pods, as many as are missing.
+    """
+    found: list[PlannedNodes] = []
+    for each in reversed([each for each in planned if each.group == group]):
+        if number <= 0:
+            break
+        found.append(replace(each, count=min(each.count, number)))
+        number -= each.count
+    return [*found[::-1], *([PlannedNodes(group, number, {})] if number > 0 else [])]
+
+
+def _place_planned(
+    snapshot: Snapshot, nodes: Iterable[tuple[int, PlannedNodes]], pending: Sequence[PodInfo]
+) -> list[PodInfo]:
+    """Put pods on the Nodes that were added for them, if they fit; returns the others. ``nodes``: row → what it is for.
+
+    What pods of one class mean to each other is not asked again: it was when they were planned.
+    """
+    nodes = [(row, each) for row, each in nodes if each.pods]
+    if not nodes:
+        return list(pending)
+    kin = kinship()
+    waiting: dict[str, list[PodInfo]] = {}
+    for pod in pending:
+        waiting.setdefault(kin(pod), []).append(pod)
+    groups = {name: [_Waiting(each) for each in snapshot.classes.group(pods)] for name, pods in waiting.items()}
+    for row, each in nodes:
+        order, copies = np.array([row], np.int64), each.count
+        for name, most in each.pods.items():
+            missing = most * copies
+            for group in groups.get(name, ()):
+                done = pour(snapshot, group.pod_class, min(missing, group.left), order, most)
+                order, missing, group.seated = done.order, missing - done.count, group.seated + done.count
+    seated = {id(pod) for each in groups.values() for group in each for pod in group.group.pods[: group.seated]}
+    return [pod for pod in pending if id(pod) not in seated]
+
+
+def kinship() -> Callable[[PodInfo], str]:
+    """What pods of one owner that ask for the same have in common; a pod without owner is alone.
+
+    Short whatever the owner's uid is, since users write owner references. With the namespace, so that nobody claims
+    another one's pods.
+    """
+    known: dict[tuple[Any, ...], str] = {}
+
+    def kin(pod: PodInfo) -> str:
+        uid = pod.owner.uid if pod.owner is not None else ""
+        key = (pod.namespace, uid, "" if uid else pod.name, pod.kind.demand.requests)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = digest(list(key), _KIN_CHARACTERS)
+        return found
+
+    return kin
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """``seated``: so many pods of the group have their Node."""
+
+    group: Group
+    seated: int = 0
+
+    @property
+    def pod_class(self) -> PodClass:
+        return self.group.pod_class
+
+    @property
+    def left(self) -> int:
+        return len(self.group) - self.seated
 
 
 def _placed(

@@ -24,6 +24,7 @@ from controllers.autoscaler.scale_up_result import Apart as Apart  # noqa: PLC04
 from controllers.autoscaler.scale_up_result import Helped as Helped  # noqa: PLC0414 - likewise
 from controllers.autoscaler.scale_up_result import Left as Left  # noqa: PLC0414 - likewise
 from controllers.autoscaler.scale_up_result import ScaleUp as ScaleUp  # noqa: PLC0414 - likewise
+from controllers.autoscaler.scale_up_result import planned
 from controllers.autoscaler.upcoming_zones import UpcomingZones
 from controllers.autoscaler.zone_shares import Dealt, deal
 from controllers.kernel.conditions import format_time
@@ -221,7 +222,7 @@ class Growth:
             self._added[name] += nodes
             self._groups[name] = replace(self._groups[name], replicas=self._groups[name].replicas + nodes)
         self._allowance.take(chosen.node, chosen.estimate.nodes)
-        self._helped.append(Helped(chosen.group, self._reserve(chosen.estimate)))
+        self._helped.append(self._help(chosen, shared))
 
     def result(self, explained: int) -> ScaleUp:
         left = list(self._gangs_left)
@@ -363,14 +364,17 @@ class Growth:
             return {chosen.group: chosen.estimate.nodes}
         return balance(self._sharing(self._states[chosen.group], chosen.node).groups, chosen.estimate.nodes)
 
-    def _reserve(self, found: Estimate) -> tuple[PodInfo, ...]:
-        seated: list[PodInfo] = []
-        for pod_class, count in found.placed.items():
+    def _help(self, chosen: Option, shared: Mapping[str, int]) -> Helped:
+        """Nodes that go to several failure domains are told apart only once they are there: nothing is planned."""
+        seated: dict[PodClass, list[PodInfo]] = {}
+        for pod_class, count in chosen.estimate.placed.items():
             pods = self.left[pod_class]
-            seated += (self._dealt_pods.get((pod.namespace, pod.name), pod) for pod in pods[:count])
+            seated[pod_class] = [self._dealt_pods.get((pod.namespace, pod.name), pod) for pod in pods[:count]]
             self.left[pod_class] = pods[count:]
         self.left = {pod_class: pods for pod_class, pods in self.left.items() if pods}
-        return tuple(seated)
+        in_domains = any(self._states[name].zone_order is not None for name in shared)
+        nodes = () if in_domains else tuple(planned(shared, chosen.estimate, seated))
+        return Helped(chosen.group, tuple(itertools.chain.from_iterable(seated.values())), nodes)
 
     def refusals(self, pod_class: PodClass) -> dict[str, str]:
         """Why each group does not help: what hinders it, else what its Nodes lack."""

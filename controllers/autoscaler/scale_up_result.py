@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
+from controllers.autoscaler.memory import PlannedNodes
+from controllers.autoscaler.projected import kinship
+from controllers.scheduling.binpacking import Estimate
+from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import PodInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Helped:
-    """``pods`` will find room on new Nodes of ``group``."""
+    """``pods`` will find room on new Nodes of ``group``. ``planned``: which of them on which Node, if that is known."""
 
     group: str
     pods: tuple[PodInfo, ...]
+    planned: tuple[PlannedNodes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +52,23 @@ class ScaleUp:
     skipped: Mapping[str, str] = field(default_factory=dict)
     for_gangs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Gang \u2192 group \u2192 new Nodes, of those that got all they need."""
+
+
+def planned(
+    sizes: Mapping[str, int], found: Estimate, pods: Mapping[PodClass, Sequence[PodInfo]]
+) -> Iterator[PlannedNodes]:
+    """The Nodes of an estimate. ``sizes``: group → how many of them; ``pods``: those that it placed."""
+    kin = kinship()
+    given: Counter[PodClass] = Counter()
+    nodes: list[dict[str, int]] = []
+    for filled in found.filled:
+        for _ in range(filled.copies):
+            here: list[PodInfo] = []
+            for pod_class, count in filled.pods.items():
+                here += pods[pod_class][given[pod_class] : given[pod_class] + count]
+                given[pod_class] += count
+            nodes.append(dict(Counter(map(kin, here))))
+    for group, count in sizes.items():
+        mine, nodes = nodes[:count], nodes[count:]
+        for on_each, same in groupby(mine):
+            yield PlannedNodes(group, sum(1 for _ in same), on_each)

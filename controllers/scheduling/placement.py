@@ -52,6 +52,16 @@ def place(snapshot: Snapshot, pod_class: PodClass, count: int, order: Sequence[i
     return placing.placed
 
 
+def pour(snapshot: Snapshot, pod_class: PodClass, count: int, order: Ints, most: int) -> Placed:
+    """As ``place``, with at most ``most`` pods on a Node, and without a look at what pods of the class mean to each
+    other: for pods of which that is known.
+    """
+    placing = _Placing(snapshot, pod_class, Placed(order))
+    if count:
+        placing.pour(count, np.minimum(headroom_of(snapshot, pod_class, order), most))
+    return placing.placed
+
+
 @dataclass(slots=True)
 class _Placing:
     snapshot: Snapshot
