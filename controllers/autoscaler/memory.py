@@ -206,8 +206,14 @@ def _planned_nodes(found: Any) -> tuple[PlannedNodes, ...]:
     groups, kins = [str(name) for name in found["groups"]], [str(name) for name in found["kins"]]
     nodes = []
     for group, count, pods in found["nodes"]:
-        nodes.append(PlannedNodes(groups[group], int(count), {kins[name]: int(many) for name, many in pods}))
+        nodes.append(PlannedNodes(groups[group], _some(count), {kins[name]: _some(many) for name, many in pods}))
     return tuple(nodes)
+
+
+def _some(found: Any) -> int:
+    if int(found) < 1:
+        raise ValueError(found)
+    return int(found)
 
 
 def _kept(found: Iterable[Any], parse: Callable[[Any], T]) -> Iterator[T]:

@@ -165,6 +165,8 @@ def test_pods_of_another_namespace_are_no_kin() -> None:
         {"groups": ["a"], "kins": ["k"], "nodes": [[0, 1, [[1, 1]]]]},
         {"groups": ["a"], "kins": ["k"], "nodes": [[0, "many", []]]},
         {"groups": ["a"], "kins": ["k"], "nodes": [[0, 1]]},
+        {"groups": ["a"], "kins": ["k"], "nodes": [[0, -1, []]]},
+        {"groups": ["a"], "kins": ["k"], "nodes": [[0, 1, [[0, 0]]]]},
         {"groups": 1, "kins": ["k"], "nodes": []},
     ],
 )
