@@ -4,9 +4,9 @@ SHELL := /bin/bash
 VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(shell command -v uv 2>/dev/null)
-# Parallel workers of the default test run: one more than the machine has cores that this is measured on, since tests
+# Parallel workers of the default test run: two more than the machine has cores that this is measured on, since tests
 # of whole programs wait more than they work.
-WORKERS ?= 3
+WORKERS ?= 4
 UV_CMD = $(or $(UV),build/uv/bin/uv)
 # pytest keeps its rewritten modules only where bytecode may be written: half of what collecting the tests costs.
 export PYTHONDONTWRITEBYTECODE :=
