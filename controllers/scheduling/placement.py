@@ -53,8 +53,8 @@ def place(snapshot: Snapshot, pod_class: PodClass, count: int, order: Sequence[i
 
 
 def pour(snapshot: Snapshot, pod_class: PodClass, count: int, order: Ints, most: int) -> Placed:
-    """As ``place``, with at most ``most`` pods on a Node, and without a look at what pods of the class mean to each
-    other: for pods of which that is known.
+    """As ``place``, with at most ``most`` pods on a Node, and however evenly the class is spread meanwhile: for pods
+    that are planned to be, in the end. Pods that must not share a place with others still don't.
     """
     placing = _Placing(snapshot, pod_class, Placed(order))
     if count:

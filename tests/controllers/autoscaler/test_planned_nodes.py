@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.expanders import Choosing
@@ -18,7 +19,7 @@ from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.autoscaler.projected import on_their_way
 from hack.bench.mixed import looked_at_again
 from hack.race.workloads import wide
-from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.fleet import ZONE, Fleet
 from tests.examples import usually
 
 SIZES = ("1", "2", "4", "8")
@@ -118,6 +119,31 @@ def test_a_plan_for_other_pods_is_a_hint_alone() -> None:
     here.pods.clear()
     here.pod("large", "8")
     assert here.decide().scale_up.added == {"MachineDeployment/ns/of-8": 1}
+
+
+def test_a_pod_that_may_no_longer_run_there_gets_another_node() -> None:
+    """One pod in each zone: three Nodes were planned. One zone has no stock, and in another one a pod found room."""
+    here = Fleet()
+    for zone in "abc":
+        here.group(zone)["spec"]["template"]["spec"]["failureDomain"] = zone
+        annotations = here.deployments[zone]["metadata"]["annotations"]
+        annotations[names.CAPACITY_LABELS_ANNOTATION] = f"{ZONE}={zone}"
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "apart"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for number in range(2):
+        pod = here.pod(f"p-{number}", "3", affinity=affinity)
+        pod["metadata"]["labels"] = {"app": "apart"}
+    first = here.round()
+    assert added(first) == 2
+    used, empty = sorted(first.scale_up.added)
+    assert not added(here.decide())
+    other = next(zone for zone in "abc" if f"MachineDeployment/ns/{zone}" not in first.scale_up.added)
+    short = {"type": "Ready", "status": "False", "reason": "StockOut", "message": "none left"}
+    here.machine(empty.rpartition("/")[2], short)
+    there = here.join(here.machine(used.rpartition("/")[2]))["metadata"]["name"]
+    here.deployments[used.rpartition("/")[2]]["spec"]["replicas"] = 2
+    here.pods["p-0"]["spec"]["nodeName"] = there
+    assert here.decide().scale_up.added == {f"MachineDeployment/ns/{other}": 1}
 
 
 def test_of_nodes_that_were_planned_the_last_ones_are_on_their_way() -> None:
