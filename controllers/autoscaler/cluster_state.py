@@ -197,7 +197,7 @@ def read_cluster(
         replace(owners.state(group, ready), options=own, patience=_patience(own, options)) for group, own in groups
     ]
     going = {m.node_name for state in states for m in state.machines if m.node_name and state.is_going(m)}
-    pods, pending = reading.pods(going, options)
+    pods, pending = reading.pods(going, staying=ready.keys() - going, options=options)
     nodes = reading.nodes(name for name in ready if name not in going)
     there = {node.name: node for node in nodes}
     bodies = {uid_of(body): body for body in (*objects.groups.machine_deployments, *objects.groups.machine_sets)}
@@ -299,9 +299,11 @@ class _Reading:
         self._unresolved: set[str] = set()
         self.unreadable: dict[str, str] = {}
 
-    def pods(self, going: set[str], options: AutoscalerOptions) -> tuple[tuple[PodInfo, ...], tuple[PodInfo, ...]]:
-        """Those that are on Nodes, and those that look for one; pods of Nodes that go will. Pods that take room of a
-        ProvisioningRequest are left to the request.
+    def pods(
+        self, going: Container[str], *, staying: Container[str], options: AutoscalerOptions
+    ) -> tuple[tuple[PodInfo, ...], tuple[PodInfo, ...]]:
+        """Those that are on Nodes, and those that look for one; pods of Nodes that go will. A pod for which others are
+        evicted from a Node that stays is on it. Pods that take room of a ProvisioningRequest are left to the request.
         """
         expendable_below, asks = options.growth.expendable_below, options.provisioning_requests
         seated, coming, waiting = [], [], []
@@ -316,8 +318,8 @@ class _Reading:
                     coming.append(shape._replace(node=""))
             elif shape.node:
                 seated.append(shape)
-            elif nominated := (body.get("status") or {}).get("nominatedNodeName"):
-                seated.append(shape._replace(node=str(nominated)))
+            elif (nominated := str((body.get("status") or {}).get("nominatedNodeName") or "")) in staying:
+                seated.append(shape._replace(node=nominated))
             elif asks and consumed_by(body):
                 continue
             elif shape.kind.priority >= expendable_below:

@@ -80,8 +80,9 @@ def _not_considered(observed: Observed, pod: Obj) -> str:
         return f"is finished: {status['phase']}"
     if unreadable:
         return f"can't be read: {unreadable}"
-    if status.get("nominatedNodeName"):
-        return f"is about to get Node {status['nominatedNodeName']}, from which others are evicted for it"
+    nominated = status.get("nominatedNodeName")
+    if any(node.name == nominated for node in observed.cluster.workload.nodes):
+        return f"is about to get Node {nominated}, from which others are evicted for it"
     request = consumed_by(pod)
     if request is not None and observed.cluster.options.provisioning_requests:
         return f"takes room of ProvisioningRequest {request}, and gets no other"

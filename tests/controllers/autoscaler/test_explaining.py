@@ -79,7 +79,6 @@ def test_a_group_at_its_maximum_would_need_a_higher_one(fleet: Fleet) -> None:
     [
         ({"spec": {"nodeName": "n-1"}}, "has a Node: n-1"),
         ({"status": {"phase": "Succeeded"}}, "is finished: Succeeded"),
-        ({"status": {"nominatedNodeName": "n-2"}}, "is about to get Node n-2"),
         ({"status": {"conditions": []}}, "kube-scheduler has not called it Unschedulable"),
         ({"spec": {"priority": -11}}, "its priority is -11; pods below -10 get no Node"),
         ({"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}}, "can't be read: "),
@@ -93,6 +92,16 @@ def test_a_pod_for_which_no_node_is_added_at_all(
     for part, fields in change.items():
         pod[part] |= fields
     assert expected in of_pod(fleet, "p")
+
+
+def test_a_pod_for_which_others_are_evicted_is_about_to_get_their_node(fleet: Fleet) -> None:
+    fleet.pod("p")["status"]["nominatedNodeName"] = fleet.join(fleet.machine("web"))["metadata"]["name"]
+    assert f"is about to get Node {next(iter(fleet.nodes))}" in of_pod(fleet, "p")
+
+
+def test_a_pod_that_was_to_get_a_node_that_is_gone_gets_a_new_one(fleet: Fleet) -> None:
+    fleet.pod("p")["status"]["nominatedNodeName"] = "gone"
+    assert "1 new Node of MachineDeployment/ns/web will take it" in of_pod(fleet, "p")
 
 
 def test_a_group_says_its_size_and_why_it_stays_so(fleet: Fleet) -> None:

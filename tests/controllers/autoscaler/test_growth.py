@@ -13,6 +13,7 @@ from api import names
 from controllers.autoscaler.expanders import Choosing
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions, Range
 from controllers.kernel.actions import Event, Scale
+from controllers.kernel.conditions import format_time
 from tests.controllers.autoscaler.fleet import Fleet
 from tests.examples import usually
 
@@ -219,6 +220,28 @@ def test_nodes_that_have_just_begun_are_no_sign_of_trouble() -> None:
     assert fleet.decide().scale_up.added == {WEB: 2}, "8 of 10 are on their way"
     fleet.now += timedelta(minutes=16)
     assert fleet.decide().frozen == "8 of 8 Nodes are not ready"
+
+
+@pytest.mark.parametrize(("nominated", "added"), [("there", 0), ("going", 1), ("gone", 1), ("not ready", 1)])
+def test_a_pod_has_the_room_from_which_others_are_evicted_only_while_that_node_stays(
+    nominated: str, added: int
+) -> None:
+    """kube-scheduler takes the name away when it tries the pod the next time, which may be minutes later."""
+    fleet = Fleet()
+    fleet.group("web")["spec"]["replicas"] = 1
+    machine = fleet.machine("web")
+    node = fleet.join(machine)
+    name = node["metadata"]["name"]
+    fleet.pod("full", "4", name)
+    fleet.pod("p", "3")["status"]["nominatedNodeName"] = "gone" if nominated == "gone" else name
+    if nominated == "going":
+        machine["metadata"]["deletionTimestamp"] = format_time(fleet.now)
+        del fleet.pods["full"]
+        fleet.deployments["web"]["spec"]["replicas"] = 0
+    elif nominated == "not ready":
+        node["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]
+        fleet.now += timedelta(hours=1)
+    assert sum(fleet.decide().scale_up.added.values()) == added
 
 
 def test_pods_of_a_node_that_goes_need_room_until_they_are_evicted() -> None:
