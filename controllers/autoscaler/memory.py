@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -101,14 +101,33 @@ class Memory:
 def remembered(
     before: Iterable[PlannedNodes], upcoming: Mapping[str, int], new: Iterable[PlannedNodes]
 ) -> tuple[PlannedNodes, ...]:
-    """Those of groups with ``upcoming`` Nodes, and the new ones, as far as they are not too many."""
+    """Those of groups with ``upcoming`` Nodes, and the new ones, as far as they are not too many. What has joined is
+    forgotten with the next growth or with the last Node, so that not each Node that joins is a write.
+    """
+    old, new = [each for each in before if upcoming.get(each.group)], tuple(new)
+    if new:
+        groups = dict.fromkeys(each.group for each in old)
+        old = [each for name in groups for each in on_their_way(old, name, upcoming[name]) if each.pods]
     kept, entries = [], 0
-    for each in (*(each for each in before if upcoming.get(each.group)), *new):
+    for each in (*old, *new):
         entries += 1 + len(each.pods)
         if entries > MOST_PLANNED:
             break
         kept.append(each)
     return tuple(kept)
+
+
+def on_their_way(planned: Iterable[PlannedNodes], group: str, number: int) -> list[PlannedNodes]:
+    """The ``number`` Nodes of ``group`` that are on their way: those that were planned last, since the first ones have
+    joined or nobody waits for them; then Nodes that are for no pods, as many as are missing.
+    """
+    found: list[PlannedNodes] = []
+    for each in reversed([each for each in planned if each.group == group]):
+        if number <= 0:
+            break
+        found.append(replace(each, count=min(each.count, number)))
+        number -= each.count
+    return [*found[::-1], *([PlannedNodes(group, number, {})] if number > 0 else [])]
 
 
 def write(memory: Memory) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.gang_placement import place_whole
 from controllers.autoscaler.gangs import Gang, single
 from controllers.autoscaler.health import arriving, upcoming
-from controllers.autoscaler.memory import PlannedNodes
+from controllers.autoscaler.memory import PlannedNodes, on_their_way
 from controllers.autoscaler.reservations import Reservation, reserve_all
 from controllers.autoscaler.templates import PREFIX
 from controllers.kernel.memory import digest
@@ -118,19 +118,6 @@ def _with_arriving(
                         snapshot.place(daemon, row)
                 expected.append((row, each))
     return nodes, expected
-
-
-def on_their_way(planned: Iterable[PlannedNodes], group: str, number: int) -> list[PlannedNodes]:
-    """The ``number`` Nodes of ``group`` that are on their way: those that were planned last, since the first ones have
-    joined or nobody waits for them; then Nodes that are for no pods, as many as are missing.
-    """
-    found: list[PlannedNodes] = []
-    for each in reversed([each for each in planned if each.group == group]):
-        if number <= 0:
-            break
-        found.append(replace(each, count=min(each.count, number)))
-        number -= each.count
-    return [*found[::-1], *([PlannedNodes(group, number, {})] if number > 0 else [])]
 
 
 def _place_planned(

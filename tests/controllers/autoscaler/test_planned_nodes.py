@@ -14,9 +14,8 @@ from api import names
 from controllers.autoscaler import memory
 from controllers.autoscaler.decision import Decision
 from controllers.autoscaler.expanders import Choosing
-from controllers.autoscaler.memory import Memory, PlannedNodes, read, remembered, write
+from controllers.autoscaler.memory import Memory, PlannedNodes, on_their_way, read, remembered, write
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
-from controllers.autoscaler.projected import on_their_way
 from hack.bench.mixed import looked_at_again
 from hack.race.workloads import wide
 from tests.controllers.autoscaler.fleet import ZONE, Fleet
@@ -109,6 +108,21 @@ def test_nothing_is_remembered_of_nodes_that_are_there() -> None:
     assert here.round().memory.planned
     here.settle()
     assert not here.decide().memory.planned
+
+
+def test_a_group_that_never_comes_to_rest_is_not_remembered_for_ever() -> None:
+    """Pods keep coming, and there is always a Node on its way."""
+    here = Fleet()
+    here.group("web", most=100)
+    here.come(1, "3")
+    here.round()
+    for _ in range(20):
+        here.come(1, "3")
+        assert added(here.round()) == 1
+        planned = read(here.text).planned
+        assert sum(each.count for each in planned) == 2, planned
+        node = here.join(here.machine("web"))["metadata"]["name"]
+        next(pod for pod in here.pods.values() if not pod["spec"].get("nodeName"))["spec"]["nodeName"] = node
 
 
 def test_a_plan_for_other_pods_is_a_hint_alone() -> None:
