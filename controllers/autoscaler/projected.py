@@ -125,7 +125,7 @@ def _place_planned(
 ) -> list[PodInfo]:
     """Put pods on the Nodes that were added for them, if they fit; returns the others. ``nodes``: row → what it is for.
 
-    What pods of one class mean to each other is not asked again: it was when they were planned.
+    How evenly pods of a class are spread is not asked: they are once all are there, and not on the way.
     """
     nodes = [(row, each) for row, each in nodes if each.pods]
     if not nodes:
