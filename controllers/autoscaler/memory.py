@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 from controllers.autoscaler.backoff import Backoff
 from controllers.kernel.conditions import format_time, parse_time
 from controllers.kernel.memory import digest
+from controllers.scheduling.shapes import PodInfo
 
 T = TypeVar("T")
+_KEY_CHARACTERS = 12
 MOST_PLANNED = 20_000
 """So many kinds of Nodes, and kinds of pods on each, are remembered, of up to 30 bytes each. Others are not."""
 
@@ -56,7 +58,7 @@ class ConsolidationRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlannedNodes:
-    """``count`` new Nodes of ``group``, each for ``pods``: what they have in common (``projected.kinship``) → how many.
+    """``count`` new Nodes of ``group``, each for ``pods``: their key (``pod_keys``) → how many.
 
         three Nodes for 2 pods of one ReplicaSet and 1 of another each, one Node for 5 pods of a Job:
         PlannedNodes(group, 3, {first: 2, second: 1}), PlannedNodes(group, 1, {job: 5})
@@ -69,6 +71,25 @@ class PlannedNodes:
     group: str
     count: int
     pods: Mapping[str, int]
+
+
+def pod_keys() -> Callable[[PodInfo], str]:
+    """One key for pods of one owner with equal requests; a pod without owner has one of its own.
+
+    Short whatever the owner's uid is, since users write owner references. With the namespace, so that nobody claims
+    another one's pods.
+    """
+    known: dict[tuple[Any, ...], str] = {}
+
+    def key_of(pod: PodInfo) -> str:
+        uid = pod.owner.uid if pod.owner is not None else ""
+        content = (pod.namespace, uid, "" if uid else pod.name, pod.kind.demand.requests)
+        found = known.get(content)
+        if found is None:
+            found = known[content] = digest(list(content), _KEY_CHARACTERS)
+        return found
+
+    return key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +127,8 @@ def remembered(
     """
     old, new = [each for each in before if upcoming.get(each.group)], tuple(new)
     if new:
-        groups = dict.fromkeys(each.group for each in old)
-        old = [each for name in groups for each in on_their_way(old, name, upcoming[name]) if each.pods]
+        groups = by_group(old)
+        old = [each for name in groups for each in on_their_way(groups[name], name, upcoming[name]) if each.pods]
     kept, entries = [], 0
     for each in (*old, *new):
         entries += 1 + len(each.pods)
@@ -117,12 +138,19 @@ def remembered(
     return tuple(kept)
 
 
-def on_their_way(planned: Iterable[PlannedNodes], group: str, number: int) -> list[PlannedNodes]:
-    """The ``number`` Nodes of ``group`` that are on their way: those that were planned last, since the first ones have
-    joined or nobody waits for them; then Nodes that are for no pods, as many as are missing.
+def by_group(planned: Iterable[PlannedNodes]) -> dict[str, list[PlannedNodes]]:
+    found: dict[str, list[PlannedNodes]] = {}
+    for each in planned:
+        found.setdefault(each.group, []).append(each)
+    return found
+
+
+def on_their_way(planned: Sequence[PlannedNodes], group: str, number: int) -> list[PlannedNodes]:
+    """The ``number`` Nodes of ``group`` that are on their way, of all that were ``planned`` for it: the last ones,
+    since the first have joined or nobody waits for them; then Nodes that are for no pods, as many as are missing.
     """
     found: list[PlannedNodes] = []
-    for each in reversed([each for each in planned if each.group == group]):
+    for each in reversed(planned):
         if number <= 0:
             break
         found.append(replace(each, count=min(each.count, number)))
@@ -208,24 +236,24 @@ def _consolidation_record(found: Any) -> ConsolidationRecord:
 
 
 def _planned(planned: Sequence[PlannedNodes]) -> dict[str, Any]:
-    """Groups and kins by their places in lists, since each is in many Nodes."""
+    """Groups and keys of pods by their places in lists, since each is in many Nodes."""
     groups = {name: place for place, name in enumerate(dict.fromkeys(each.group for each in planned))}
-    kins = {name: place for place, name in enumerate(dict.fromkeys(name for each in planned for name in each.pods))}
+    keys = {name: place for place, name in enumerate(dict.fromkeys(name for each in planned for name in each.pods))}
     return {
         "groups": list(groups),
-        "kins": list(kins),
+        "keys": list(keys),
         "nodes": [
-            [groups[each.group], each.count, [[kins[name], count] for name, count in each.pods.items()]]
+            [groups[each.group], each.count, [[keys[name], count] for name, count in each.pods.items()]]
             for each in planned
         ],
     }
 
 
 def _planned_nodes(found: Any) -> tuple[PlannedNodes, ...]:
-    groups, kins = [str(name) for name in found["groups"]], [str(name) for name in found["kins"]]
+    groups, keys = [str(name) for name in found["groups"]], [str(name) for name in found["keys"]]
     nodes = []
     for group, count, pods in found["nodes"]:
-        nodes.append(PlannedNodes(groups[group], _some(count), {kins[name]: _some(many) for name, many in pods}))
+        nodes.append(PlannedNodes(groups[group], _some(count), {keys[name]: _some(many) for name, many in pods}))
     return tuple(nodes)
 
 

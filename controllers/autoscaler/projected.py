@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,9 @@ from controllers.autoscaler.cluster_state import ClusterState, GroupState
 from controllers.autoscaler.gang_placement import place_whole
 from controllers.autoscaler.gangs import Gang, single
 from controllers.autoscaler.health import arriving, upcoming
-from controllers.autoscaler.memory import PlannedNodes, on_their_way
+from controllers.autoscaler.memory import PlannedNodes, by_group, on_their_way, pod_keys
 from controllers.autoscaler.reservations import Reservation, reserve_all
 from controllers.autoscaler.templates import PREFIX
-from controllers.kernel.memory import digest
 from controllers.kernel.refs import Ref
 from controllers.scheduling.classes import Classes, Group, PodClass
 from controllers.scheduling.placement import pour
@@ -23,8 +21,6 @@ from controllers.scheduling.predicates import static_refusal
 from controllers.scheduling.schedulable import filter_schedulable
 from controllers.scheduling.shapes import CPU, MEMORY, PODS, NodeInfo, PodInfo, PodKind
 from controllers.scheduling.snapshot import Snapshot
-
-_KIN_CHARACTERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +103,11 @@ def _with_arriving(
     """
     nodes: list[tuple[NodeInfo, int]] = []
     expected: list[tuple[int, PlannedNodes]] = []
-    planned = () if cluster.workload.gangs else cluster.memory.planned
+    planned = by_group(() if cluster.workload.gangs else cluster.memory.planned)
     for state in sorted(cluster.groups, key=_offer):
         for node, count in arriving(state, cluster):
             nodes.append((node, count))
-            for each in on_their_way(planned, state.id, count):
+            for each in on_their_way(planned.get(state.id, ()), state.id, count):
                 row = snapshot.add_nodes(node, each.count)
                 for daemon in daemons:
                     if static_refusal(daemon, node) is None:
@@ -130,10 +126,10 @@ def _place_planned(
     nodes = [(row, each) for row, each in nodes if each.pods]
     if not nodes:
         return list(pending)
-    kin = kinship()
+    key = pod_keys()
     waiting: dict[str, list[PodInfo]] = {}
     for pod in pending:
-        waiting.setdefault(kin(pod), []).append(pod)
+        waiting.setdefault(key(pod), []).append(pod)
     groups = {name: [_Waiting(each) for each in snapshot.classes.group(pods)] for name, pods in waiting.items()}
     for row, each in nodes:
         order, copies = np.array([row], np.int64), each.count
@@ -144,25 +140,6 @@ def _place_planned(
                 order, missing, group.seated = done.order, missing - done.count, group.seated + done.count
     seated = {id(pod) for each in groups.values() for group in each for pod in group.group.pods[: group.seated]}
     return [pod for pod in pending if id(pod) not in seated]
-
-
-def kinship() -> Callable[[PodInfo], str]:
-    """What pods of one owner that ask for the same have in common; a pod without owner is alone.
-
-    Short whatever the owner's uid is, since users write owner references. With the namespace, so that nobody claims
-    another one's pods.
-    """
-    known: dict[tuple[Any, ...], str] = {}
-
-    def kin(pod: PodInfo) -> str:
-        uid = pod.owner.uid if pod.owner is not None else ""
-        key = (pod.namespace, uid, "" if uid else pod.name, pod.kind.demand.requests)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = digest(list(key), _KIN_CHARACTERS)
-        return found
-
-    return kin
 
 
 @dataclass(slots=True)

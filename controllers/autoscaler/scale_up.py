@@ -365,7 +365,9 @@ class Growth:
         return balance(self._sharing(self._states[chosen.group], chosen.node).groups, chosen.estimate.nodes)
 
     def _help(self, chosen: Option, shared: Mapping[str, int]) -> Helped:
-        """Nodes that go to several failure domains are told apart only once they are there: nothing is planned."""
+        """The pods that get room. Nothing is planned for each Node of a group over several failure domains: it is not
+        known yet which Node will be in which one.
+        """
         seated: dict[PodClass, list[PodInfo]] = {}
         for pod_class, count in chosen.estimate.placed.items():
             pods = self.left[pod_class]

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from controllers.autoscaler.memory import PlannedNodes
-from controllers.autoscaler.projected import kinship
+from controllers.autoscaler.memory import PlannedNodes, pod_keys
 from controllers.scheduling.binpacking import Estimate
 from controllers.scheduling.classes import PodClass
 from controllers.scheduling.shapes import PodInfo
@@ -58,7 +57,7 @@ def planned(
     sizes: Mapping[str, int], found: Estimate, pods: Mapping[PodClass, Sequence[PodInfo]]
 ) -> Iterator[PlannedNodes]:
     """The Nodes of an estimate. ``sizes``: group → how many of them; ``pods``: those that it placed."""
-    kin = kinship()
+    key = pod_keys()
     given: Counter[PodClass] = Counter()
     nodes: list[dict[str, int]] = []
     for filled in found.filled:
@@ -67,7 +66,7 @@ def planned(
             for pod_class, count in filled.pods.items():
                 here += pods[pod_class][given[pod_class] : given[pod_class] + count]
                 given[pod_class] += count
-            nodes.append(dict(Counter(map(kin, here))))
+            nodes.append(dict(Counter(map(key, here))))
     for group, count in sizes.items():
         mine, nodes = nodes[:count], nodes[count:]
         for on_each, same in groupby(mine):

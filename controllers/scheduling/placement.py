@@ -58,7 +58,7 @@ def pour(snapshot: Snapshot, pod_class: PodClass, count: int, order: Ints, most:
     """
     placing = _Placing(snapshot, pod_class, Placed(order))
     if count:
-        placing.pour(count, np.minimum(headroom_of(snapshot, pod_class, order), most))
+        placing.pour(count, np.minimum(headroom_of(snapshot, pod_class, order), min(most, count)))
     return placing.placed
 
 

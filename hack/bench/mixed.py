@@ -109,12 +109,14 @@ def decided(workloads: Sequence[Workload], expanders: Sequence[str] = ("price",)
     return decide(_cluster(workloads, expanders))
 
 
-def looked_at_again(workloads: Sequence[Workload], *, forgetful: bool = False) -> Decision:
+def looked_at_again(
+    workloads: Sequence[Workload], expanders: Sequence[str] = ("price",), *, forgetful: bool = False
+) -> Decision:
     """The second look, with all Nodes of the first one on their way. ``forgetful``: not knowing what they are for."""
-    first = decided(workloads)
+    first = decided(workloads, expanders)
     sizes = {name.rpartition("/")[2]: nodes for name, nodes in first.scale_up.added.items()}
     memory = replace(first.memory, planned=()) if forgetful else first.memory
-    return decide(replace(_cluster(workloads, ("price",), sizes), memory=memory))
+    return decide(replace(_cluster(workloads, expanders, sizes), memory=memory))
 
 
 def _cluster(
