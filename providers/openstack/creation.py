@@ -73,7 +73,7 @@ class Creation:
         uid = request.identity.machine_uid
         self._tools.leftovers.raise_if_no_place(uid)
         if any(port.floating_ip for port in config.ports):
-            self._tools.counter.floating_ips = True
+            self._tools.counter.expect_floating_ips(UNSURE)
         inventory = await self._tools.counter.take(with_parts=True)
         if uid in inventory.servers:
             self._unsure.pop(uid, None)
@@ -90,10 +90,11 @@ class Creation:
             self._tools.zones.made(uid)
 
     async def _failed(self, uid: str, error: ProviderError) -> None:
-        self._tools.leftovers.watch(uid)
+        may_still_come = isinstance(error, Ambiguous) and not isinstance(error, Ended)
+        self._tools.leftovers.watch(uid, UNSURE if may_still_come else 0.0)
+        if may_still_come:
+            self._unsure[uid] = self._tools.now()
         if isinstance(error, Ambiguous):
-            if not isinstance(error, Ended):
-                self._unsure[uid] = self._tools.now()
             return
         if is_about_the_zone(error):
             self._tools.zones.refused(uid)
@@ -197,10 +198,12 @@ class Creation:
         have = {str(one.get("port_id")) for one in found}
         for index, (port, identity) in enumerate(zip(config.ports, ports, strict=True)):
             if port.floating_ip is not None and identity not in have:
-                self._tools.counter.floating_ips = True
                 network = places[requests.port_name(request, index)].floating_network
                 body = requests.floating_ip_body(identity, network, description)
-                await self._post(uid, NETWORK, "/floatingips", {"floatingip": body})
+                try:
+                    await self._post(uid, NETWORK, "/floatingips", {"floatingip": body})
+                finally:
+                    self._tools.counter.expect_floating_ips(UNSURE)
 
     async def _post(self, uid: str, service: str, path: str, body: Any) -> dict[str, Any]:
         answer = await self._tools.requests.change(service, "POST", path, body)

@@ -67,8 +67,9 @@ class Counter:
         self._requests = requests
         self._now = now
         self._running: tuple[float, bool, asyncio.Task[Inventory]] | None = None
-        self.floating_ips = True
-        """Whether there may be floating IPs of Machines; the first census finds out, and then who makes one says so."""
+        self._floating_ips = True
+        """Whether there may be floating IPs of Machines: a census finds out, and ``expect_floating_ips`` tells it."""
+        self._floating_ips_until = now()
         self._known: dict[str, Thing] = {}
         """Servers of Machines as last seen, by their id: what is left of one whose cell is down."""
 
@@ -88,6 +89,11 @@ class Counter:
                 return await asyncio.shield(task)
             await asyncio.wait([task])
             await asyncio.sleep(0)  # others who waited too agree with the first on the next one
+
+    def expect_floating_ips(self, seconds: float) -> None:
+        """One is made, or may be within ``seconds``: a census that was begun before that does not know of it."""
+        self._floating_ips = True
+        self._floating_ips_until = max(self._floating_ips_until, self._now() + seconds)
 
     async def with_parts(self, inventory: Inventory) -> Inventory:
         """The same servers with parts that were asked for later: those of servers made meanwhile look alone."""
@@ -119,12 +125,13 @@ class Counter:
         return known
 
     async def _parts(self) -> Parts:
+        began = self._now()
         ports = await all_of(self._requests, NETWORK, f"/ports?{_IN_ORDER}&{_PORT_FIELDS}", PAGE)
         floating: dict[str, tuple[Thing, ...]] = {}
-        if self.floating_ips:
+        if self._floating_ips:
             listed = await all_of(self._requests, NETWORK, f"/floatingips?{_IN_ORDER}", PAGE)
             floating = _by_uid(listed, ownership_tags.uid_of_part)
-            self.floating_ips = bool(floating)
+            self._floating_ips = bool(floating) or began <= self._floating_ips_until
         return Parts(_by_uid(ports, ownership_tags.uid_of_part), floating)
 
 

@@ -59,7 +59,7 @@ class Leftovers:
         self._expected: set[str] = set()
         """UIDs whose server goes, or will never be: their ports go as soon as they are alone."""
         self._watched: dict[str, float] = {}
-        """UIDs that may have ports and no server, and since when that is known or suspected."""
+        """UIDs that may have ports and no server, and since when a list shows whether they have."""
         self._no_place: dict[str, _NoPlace] = {}
         self._creating: set[str] = set()
         self._tried: set[str] = set()
@@ -93,10 +93,10 @@ class Leftovers:
             return None
         return self._watched.setdefault(uid, inventory.began)
 
-    def watch(self, uid: str) -> None:
-        """Something may be made for ``uid`` of which nobody will hear."""
+    def watch(self, uid: str, seconds: float = 0.0) -> None:
+        """Something may be made for ``uid`` within ``seconds`` of which nobody will hear."""
         self._tried.add(uid)
-        self._watched[uid] = self._now()
+        self._watched[uid] = self._now() + seconds
 
     def forget(self, uid: str) -> None:
         self._no_place.pop(uid, None)

@@ -6,12 +6,13 @@ each list of servers moves what is under way by one step.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import yaml
 from aiohttp import web
@@ -26,6 +27,23 @@ TOKEN = "fake-cloud-token-0123456789"
 
 
 @dataclass(slots=True)
+class Held:
+    """The next request that matches takes until ``let_go`` is set. ``after``: until then the cloud has done it, and
+    only the answer is late. The cloud sets ``reached``.
+    """
+
+    method: str
+    path: str
+    after: bool = False
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait(self) -> None:
+        self.reached.set()
+        await self.let_go.wait()
+
+
+@dataclass(slots=True)
 class Mishap:
     """What befalls the next request that matches: an answer, or none. ``after``: once the cloud has done it."""
 
@@ -37,6 +55,9 @@ class Mishap:
     body: Any = None
 
 
+T = TypeVar("T", Held, Mishap)
+
+
 class FakeCloud:
     """``async with FakeCloud() as cloud``; ``cloud.login()`` is its clouds.yaml.
 
@@ -45,6 +66,7 @@ class FakeCloud:
 
     def __init__(self, instances: int = 1000, most_per_page: int = 1000, octavia: bool = True) -> None:
         self.mishaps: list[Mishap] = []
+        self.held: list[Held] = []
         self.asked: Counter[str] = Counter()
         self.bodies: list[tuple[str, str, Any]] = []
         self.images = [self._image(name) for name in ("debian-12", "debian-13")]
@@ -120,7 +142,9 @@ class FakeCloud:
         self.asked[f"{request.method} {path}"] += 1
         body = await request.json() if request.can_read_body else None
         self.bodies.append((request.method, path, body))
-        mishap = self._mishap(request.method, path)
+        mishap, held = _taken(self.mishaps, request.method, path), _taken(self.held, request.method, path)
+        if held is not None and not held.after:
+            await held.wait()
         if mishap is not None and not mishap.after:
             return self._befalls(mishap, request)
         try:
@@ -128,14 +152,9 @@ class FakeCloud:
         except Refused as refused:
             redact = {refused.kind: {"message": refused.message, "code": refused.status}}
             return web.json_response(redact, status=refused.status, headers={"x-openstack-request-id": "req-fake"})
+        if held is not None and held.after:
+            await held.wait()
         return self._befalls(mishap, request) if mishap is not None else answer
-
-    def _mishap(self, method: str, path: str) -> Mishap | None:
-        for mishap in self.mishaps:
-            if mishap.method == method and re.fullmatch(mishap.path, path):
-                self.mishaps.remove(mishap)
-                return mishap
-        return None
 
     @staticmethod
     def _befalls(mishap: Mishap, request: web.Request) -> web.StreamResponse:
@@ -225,3 +244,11 @@ class FakeCloud:
     @staticmethod
     def _image(name: str) -> Thing:
         return {"id": str(uuid.uuid4()), "name": name, "status": "active", "tags": []}
+
+
+def _taken(planned: list[T], method: str, path: str) -> T | None:
+    """What is planned for the next request of this kind, which is then no longer planned."""
+    found = next((one for one in planned if one.method == method and re.fullmatch(one.path, path)), None)
+    if found is not None:
+        planned.remove(found)
+    return found
