@@ -30,6 +30,7 @@ class Handover:
 
     async def rebind(self, host: Host, old: HostIdentity, new: HostIdentity) -> None:
         """See ``RebindsHosts.rebind``."""
+        self._counter.expect_floating_ips()  # another program has made the server
         inventory = await self._counter.take(with_parts=True)
         server = _server_of(host, inventory)
         metadata = server.get("metadata") or {}

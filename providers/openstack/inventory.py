@@ -90,8 +90,8 @@ class Counter:
             await asyncio.wait([task])
             await asyncio.sleep(0)  # others who waited too agree with the first on the next one
 
-    def expect_floating_ips(self, seconds: float) -> None:
-        """One is made, or may be within ``seconds``: a census that was begun before that does not know of it."""
+    def expect_floating_ips(self, seconds: float = 0.0) -> None:
+        """There may be some now, or within ``seconds``: a census that was begun before that does not know of them."""
         self._floating_ips = True
         self._floating_ips_until = max(self._floating_ips_until, self._now() + seconds)
 

@@ -65,6 +65,8 @@ class Leftovers:
         self._tried: set[str] = set()
         """UIDs whose creation failed here: what was asked for them is known."""
         self._looked = False
+        self._had: set[str] = set()
+        """UIDs that had a server in the last list."""
 
     @property
     def wants_parts(self) -> bool:
@@ -111,6 +113,7 @@ class Leftovers:
 
     async def settle(self, inventory: Inventory) -> tuple[Host, ...]:
         """The hosts that a census shows, after the deletions were requested."""
+        self._watch_vanished(set(inventory.servers))
         shown: list[Host] = []
         going: list[Thing] = []
         for uid, servers in inventory.servers.items():
@@ -128,6 +131,12 @@ class Leftovers:
             self._quietly(self._delete(COMPUTE, one_of("servers", one["id"]))) for one in going[:MOST_AT_ONCE]
         )
         return (*shown, *await self.clear(inventory), *self._unborn(inventory))
+
+    def _watch_vanished(self, there: set[str]) -> None:
+        """A server that somebody else deleted leaves its ports behind: the next list looks for them."""
+        for uid in self._had - there - self._expected:
+            self._watched.setdefault(uid, self._now())
+        self._had = there
 
     async def clear(self, inventory: Inventory, only: str = "") -> tuple[Host, ...]:
         """Delete ports and floating IPs that are alone and not to be gone on with; what is left is shown as hosts."""

@@ -105,6 +105,7 @@ class OpenStackProvider:
         if uid in self._creating:
             (made,) = await asyncio.gather(asyncio.shield(self._creating[uid]), return_exceptions=True)
         self._tools.leftovers.expect(uid)
+        self._tools.counter.expect_floating_ips()  # another program may have made the server
         self._tools.leftovers.forget(uid)
         self._changes.forget(uid)
         self._reboots.forget(host.id)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from providers.base.contract import HostRequest, Provider
+from providers.base.contract import Host, HostRequest, Provider
 from providers.base.errors import ErrorClass, ProviderError
 from providers.openstack import registration
 from providers.openstack.config import API_VERSION, KIND
@@ -62,3 +62,10 @@ async def refused(provider: Provider, wanted: HostRequest) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
         await provider.create(wanted)
     return caught.value
+
+
+async def gone(provider: Provider, host: Host) -> None:
+    """Delete it, and look until nothing is left."""
+    await provider.delete(host)
+    while await provider.list():
+        pass

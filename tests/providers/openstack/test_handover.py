@@ -99,6 +99,15 @@ async def test_one_that_is_being_handed_over_is_given_to_nobody_else(cloud: Fake
     assert refused.value.error_class is ErrorClass.CONFLICT
 
 
+async def test_a_process_that_knew_of_no_floating_ip_hands_it_over_too(cloud: FakeCloud) -> None:
+    provider = provider_of(cloud)
+    assert await provider.list() == ()
+    host = await made(cloud)
+    assert isinstance(provider, RebindsHosts)
+    await provider.rebind(host, OLD, NEW)
+    assert uids(cloud) == {NEW.machine_uid}
+
+
 async def test_a_server_that_is_gone_is_not_found(cloud: FakeCloud) -> None:
     host = await made(cloud)
     cloud.servers.clear()

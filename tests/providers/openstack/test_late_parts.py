@@ -10,7 +10,7 @@ from providers.base.contract import HostRequest, HostState, Provider
 from providers.base.errors import ErrorClass
 from providers.openstack import creation
 from tests.providers.openstack.fake_cloud import FakeCloud, Held, Mishap
-from tests.providers.openstack.scene import provider_of, refused
+from tests.providers.openstack.scene import gone, provider_of, refused
 from tests.providers.openstack.test_half_made import request, whole
 
 
@@ -49,8 +49,17 @@ async def test_a_floating_ip_that_such_a_list_missed_goes_with_its_machine(cloud
     early = await failed_beside_a_list(cloud, provider, wanted)
     early.let_go.set()
     (left,) = await provider.list()
-    await provider.delete(left)
-    assert await provider.list() == ()
+    await gone(provider, left)
+    assert whole(cloud) == [0, 0, 0, 0]
+
+
+async def test_a_floating_ip_that_another_program_made_goes_with_its_server(cloud: FakeCloud) -> None:
+    """As that of a Machine that was moved here from another management cluster."""
+    provider = provider_of(cloud)
+    await provider.list()
+    await provider_of(cloud).create(request())
+    (host,) = await provider.list()
+    await gone(provider, host)
     assert whole(cloud) == [0, 0, 0, 0]
 
 
@@ -65,8 +74,7 @@ async def test_ports_of_a_request_that_was_lost_on_its_way_are_seen_when_they_co
         cloud.neutron.make_port(desired)
     (left,) = await provider.list()
     assert (left.machine_uid, left.state) == (wanted.identity.machine_uid, HostState.UNFINISHED)
-    await provider.delete(left)
-    assert await provider.list() == ()
+    await gone(provider, left)
     assert whole(cloud) == [0, 0, 0, 0]
 
 
@@ -81,3 +89,15 @@ async def test_lists_ask_for_parts_no_longer_than_a_lost_request_may_take(
     cloud.asked.clear()
     await provider.list()
     assert (cloud.asked["GET /servers/detail"], cloud.asked["GET /ports"], cloud.asked["GET /floatingips"]) == (1, 0, 0)
+
+
+async def test_what_a_server_leaves_that_somebody_else_deleted_goes_with_its_machine(cloud: FakeCloud) -> None:
+    provider, wanted = provider_of(cloud), request()
+    host = await provider.create(wanted)
+    await provider.list()
+    cloud.servers[host.id] |= {"OS-EXT-STS:task_state": "deleting", "steps": 0}
+    await provider.list()
+    (left,) = await provider.list()
+    assert (left.machine_uid, left.state) == (wanted.identity.machine_uid, HostState.UNFINISHED)
+    await gone(provider, left)
+    assert whole(cloud) == [0, 0, 0, 0]

@@ -14,7 +14,7 @@ from providers.base.errors import ErrorClass
 from providers.openstack import creation, ownership_tags
 from providers.openstack.config import parse
 from tests.providers.openstack.fake_cloud import FakeCloud, Mishap
-from tests.providers.openstack.scene import CONFIG, provider_of, refused
+from tests.providers.openstack.scene import CONFIG, gone, provider_of, refused
 
 SUBPORTS: list[dict[str, Any]] = [
     {"network": "nodes", "segmentationID": 100},
@@ -37,12 +37,6 @@ async def up(provider: Provider, wanted: HostRequest) -> Host:
     while host.state is not HostState.RUNNING:
         (host,) = await provider.list()
     return host
-
-
-async def gone(provider: Provider, host: Host) -> None:
-    await provider.delete(host)
-    while await provider.list():
-        pass
 
 
 def vlans(cloud: FakeCloud) -> list[Mapping[int, str]]:
