@@ -17,15 +17,16 @@ from tests.providers.openstack.test_half_made import request, whole
 async def failed_beside_a_list(cloud: FakeCloud, provider: Provider, wanted: HostRequest) -> Held:
     """A creation fails while a list is under way that still found no floating IP: the list's answer to that."""
     post, early = Held("POST", "/floatingips"), Held("GET", "/floatingips", after=True)
-    cloud.held.append(post)
-    attempt = asyncio.create_task(refused(provider, wanted))
-    await post.reached.wait()
-    cloud.held.append(early)
-    listing = asyncio.create_task(provider.list())
-    listing.add_done_callback(lambda done: done.result())
-    await early.reached.wait()
-    post.let_go.set()
-    assert (await attempt).error_class is ErrorClass.INTERNAL
+    async with asyncio.timeout(30):
+        cloud.held.append(post)
+        attempt = asyncio.create_task(refused(provider, wanted))
+        await post.reached.wait()
+        cloud.held.append(early)
+        listing = asyncio.create_task(provider.list())
+        listing.add_done_callback(lambda done: done.result())
+        await early.reached.wait()
+        post.let_go.set()
+        assert (await attempt).error_class is ErrorClass.INTERNAL
     return early
 
 
