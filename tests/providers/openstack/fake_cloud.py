@@ -67,6 +67,8 @@ class FakeCloud:
     def __init__(self, instances: int = 1000, most_per_page: int = 1000, octavia: bool = True) -> None:
         self.mishaps: list[Mishap] = []
         self.held: list[Held] = []
+        self.delay: Callable[[], float] = lambda: 0.0
+        """Seconds before the cloud does what it is asked for, and again before it answers."""
         self.asked: Counter[str] = Counter()
         self.bodies: list[tuple[str, str, Any]] = []
         self.images = [self._image(name) for name in ("debian-12", "debian-13")]
@@ -136,6 +138,13 @@ class FakeCloud:
         service, _, rest = request.path.lstrip("/").partition("/")
         if service == "identity":
             return await self._identity(request)
+        await asyncio.sleep(self.delay())
+        try:
+            return await self._served(service, rest, request)
+        finally:
+            await asyncio.sleep(self.delay())
+
+    async def _served(self, service: str, rest: str, request: web.Request) -> web.StreamResponse:
         path = re.sub(r"^(v2(\.[01])?|v3(/demo)?)", "", rest).removesuffix("/") or "/"
         if path == "/":
             return web.json_response(self._versions(service, request))
