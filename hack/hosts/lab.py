@@ -55,6 +55,8 @@ class Lab:
         """A lab without hosts, with a network of its own; the one that is there already if there is one."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (folder / "lab.json").is_file():
+            if why := parts.no_room(folder):
+                raise LabError(why)
             tree.ensure()
             parts.allow_many_hosts()
             net = network.free()
