@@ -365,9 +365,7 @@ class Growth:
         return balance(self._sharing(self._states[chosen.group], chosen.node).groups, chosen.estimate.nodes)
 
     def _help(self, chosen: Option, shared: Mapping[str, int]) -> Helped:
-        """The pods that get room. Nothing is planned for each Node of a group over several failure domains: it is not
-        known yet which Node will be in which one.
-        """
+        """The pods that get room. Which Node is for which is left open in a group over several failure domains."""
         seated: dict[PodClass, list[PodInfo]] = {}
         for pod_class, count in chosen.estimate.placed.items():
             pods = self.left[pod_class]

@@ -38,7 +38,6 @@ async def test_a_list_that_is_under_way_does_not_hide_a_floating_ip_that_is_made
     cloud.mishaps.append(Mishap("POST", "/floatingips", status=500, after=after))
     early = await failed_beside_a_list(cloud, provider, wanted)
     second = asyncio.create_task(provider.create(wanted))
-    await asyncio.sleep(0)
     early.let_go.set()
     await second
     assert whole(cloud) == [1, 2, 2, 2]
