@@ -14,6 +14,7 @@ from api import names
 from api.autoscaling import GroupOptions
 from controllers.autoscaler import templates
 from controllers.autoscaler.capacity import Capacity, GroupNode, read_capacity
+from controllers.autoscaler.expected_pods import DEFAULT_SCHEDULER, OwnerObjects, expected_pods
 from controllers.autoscaler.gangs import Gang, read_gangs
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.objects import GroupObjects as GroupObjects  # noqa: PLC0414 - readers import them from here
@@ -221,7 +222,7 @@ def read_cluster(
             nodes=tuple(_as_started(node, startup=startup, awaited=awaited) for node in nodes),
             starting=frozenset(awaited),
             pods=tuple(pod for pod in pods if pod.node in there),
-            pending=pending,
+            pending=(*pending, *reading.expected(objects.owners, options)),
             daemons=reading.daemons(),
             budgets=tuple(read_budget(budget) for budget in objects.workload.budgets),
             namespaces={each["metadata"]["name"]: labels_of(each) for each in objects.workload.namespaces},
@@ -324,7 +325,15 @@ class _Reading:
                 continue
             elif shape.kind.priority >= expendable_below:
                 waiting.append((body, shape))
-        return tuple(seated), (*coming, *_look_for_nodes(waiting, self._now))
+        at_work = (DEFAULT_SCHEDULER,) if options.growth.proactive else ()
+        return tuple(seated), (*coming, *_look_for_nodes(waiting, self._now, at_work=at_work))
+
+    def expected(self, owners: OwnerObjects, options: AutoscalerOptions) -> tuple[PodInfo, ...]:
+        """Pods that are not made yet."""
+        if not options.growth.proactive:
+            return ()
+        pods = self._reader.pods(self._workload.pods)
+        return expected_pods(owners, pods, reader=self._reader, now=self._now, options=options)
 
     def nodes(self, wanted: Iterable[str]) -> tuple[NodeInfo, ...]:
         chosen = set(wanted) - self._unresolved
@@ -424,11 +433,13 @@ def _comes_again(pod: PodInfo) -> bool:
     return keeping.replicated and not keeping.daemon_set and not keeping.mirror and not pod.kind.terminating
 
 
-def _look_for_nodes(pods: Iterable[tuple[Obj, PodInfo]], now: datetime) -> list[PodInfo]:
+def _look_for_nodes(pods: Iterable[tuple[Obj, PodInfo]], now: datetime, *, at_work: Iterable[str]) -> list[PodInfo]:
     """Those for which kube-scheduler found none, and young ones that it has yet to look at, if it looks at all: decided
     on 300 of 1000 pods, Nodes would be chosen as if the others did not come. All are tried on Nodes that are there.
+
+    ``at_work``: schedulers that look, whether or not they have found no Node for some pod.
     """
-    found, unseen, schedulers = [], [], set[Any]()
+    found, unseen, schedulers = [], [], set[Any](at_work)
     for body, pod in pods:
         if is_unschedulable(body):
             found.append(pod)

@@ -18,24 +18,36 @@ from typing import Any
 from controllers.autoscaler.cluster_state import LOOKED_AT_WITHIN, is_unschedulable
 from controllers.autoscaler.options import GrowthOptions
 from controllers.kernel.conditions import find, parse_time
+from controllers.kernel.ownership import controller_uid
 from controllers.kernel.refs import Obj, is_deleting, spec_of
 
 _GRAIN = timedelta(seconds=1)
 
 
-def arrivals_of(pods: Iterable[Obj]) -> tuple[datetime, ...]:
+def arrivals_of(
+    pods: Iterable[Obj], *, owners: Mapping[str, Any] | None = None, all_count: bool = False
+) -> tuple[datetime, ...]:
     """When pods without a Node were made, rising; those called Unschedulable long after: when they were. Empty if none
-    is Unschedulable.
+    is Unschedulable, unless ``all_count``.
+
+    ``owners``: uid → when those were made whose pods are expected before they are there. Such pods come together, with
+    their owner, or long after that with the first of them.
     """
     found: set[tuple[Any, Any]] = set()
-    waits = False
+    first: dict[str, Any] = {}
+    waits = all_count
     for pod in pods:
         spec = spec_of(pod)
         if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod):
             continue
         condition: Mapping[str, Any] = find((pod.get("status") or {}).get("conditions"), "PodScheduled") or {}
         waits = waits or is_unschedulable(pod)
-        found.add((pod["metadata"].get("creationTimestamp"), condition.get("lastTransitionTime")))
+        created = pod["metadata"].get("creationTimestamp")
+        if owners and (uid := controller_uid(pod)) in owners:
+            first[uid] = min(first.get(uid) or created, created or "")
+            continue
+        found.add((created, condition.get("lastTransitionTime")))
+    found |= {(made, first.get(uid)) for uid, made in (owners or {}).items()}
     read = {_arrival(*times) for times in found} if waits else set()
     return tuple(sorted(time for time in read if time is not None))
 

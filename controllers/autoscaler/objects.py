@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controllers.autoscaler.buffers import BufferObjects
+from controllers.autoscaler.expected_pods import OwnerObjects
 from controllers.kernel.refs import Obj
 from controllers.scheduling.reading import Reader
 from controllers.scheduling.volumes import VolumeBook
@@ -57,4 +58,6 @@ class Objects:
     buffers: BufferObjects = field(default_factory=BufferObjects)
     quotas: Sequence[Obj] = ()
     """CapacityQuotas."""
+    owners: OwnerObjects = field(default_factory=OwnerObjects)
+    """Of pods that may be expected; none where pods are not decided on before they are there."""
     reader: Reader = field(default_factory=Reader)

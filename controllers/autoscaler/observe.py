@@ -19,6 +19,7 @@ from controllers.autoscaler.cluster_state import (
     WorkloadObjects,
     read_cluster,
 )
+from controllers.autoscaler.expected_pods import OWNERS, OwnerObjects, wanted_by
 from controllers.autoscaler.gangs import APIS
 from controllers.autoscaler.gathering import arrivals_of
 from controllers.autoscaler.offers import Offers, read_offers
@@ -167,12 +168,14 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
     reads = {g.id: shape_of(candidates.body(g.ref), view) for g in candidates.groups if g.ref.uid not in apart}
     unknown = {name: read for name, read in reads.items() if isinstance(read, ShapeUnknown)}
     shapes = {name: read for name, read in reads.items() if isinstance(read, Shape)}
+    owners = _owners(view) if options.growth.proactive else OwnerObjects()
     objects = Objects(
         groups=_group_objects(view, candidates, apart=apart, shapes=shapes),
         workload=workload_of(view, options.growth.gangs),
         requests=view.all(PROVISIONING_REQUEST) if options.provisioning_requests else (),
         pod_templates=view.all(POD_TEMPLATE) if options.provisioning_requests else (),
         buffers=_buffers(view) if options.growth.buffers else BufferObjects(),
+        owners=owners,
         quotas=view.all(CAPACITY_QUOTA) if options.growth.quotas else (),
         reader=reader or Reader(),
     )
@@ -195,7 +198,7 @@ def observe(view: View, options: AutoscalerOptions, *, reader: Reader | None = N
             unknown={name: read.why for name, read in unknown.items()},
             awaiting=frozenset(name for name, read in unknown.items() if read.asked) | offers.awaiting,
         ),
-        arrivals=arrivals_of(view.all(POD)) if cluster.workload.pending else (),
+        arrivals=_arrivals(view, owners, proactive=options.growth.proactive) if cluster.workload.pending else (),
         records=Records(
             memory=kept,
             status=status,
@@ -214,6 +217,25 @@ def _buffers(view: View) -> BufferObjects:
         resource_quotas=view.all(RESOURCE_QUOTA),
         limit_ranges=view.all(LIMIT_RANGE),
     )
+
+
+def _owners(view: View) -> OwnerObjects:
+    return OwnerObjects(
+        owners={kind: view.all(kind) for kind in OWNERS},
+        resource_quotas=view.all(RESOURCE_QUOTA),
+        limit_ranges=view.all(LIMIT_RANGE),
+    )
+
+
+def _arrivals(view: View, objects: OwnerObjects, *, proactive: bool) -> tuple[datetime, ...]:
+    """Pods that are expected have come with their owners."""
+    made = {
+        uid_of(body): body["metadata"].get("creationTimestamp")
+        for kind, bodies in objects.owners.items()
+        for body in bodies
+        if wanted_by(kind, body)
+    }
+    return arrivals_of(view.all(POD), owners=made, all_count=proactive)
 
 
 def _left_alone(body: Obj, view: View, *, options: AutoscalerOptions) -> bool:

@@ -54,6 +54,10 @@ class GrowthOptions:
     """Whether CapacityBuffers are served."""
     quotas: bool = False
     """Whether CapacityQuotas limit what is added."""
+    proactive: bool = False
+    """Whether Nodes are added for pods before kube-scheduler has looked at them, and before they are made."""
+    most_expected: int = 5000
+    """Pods that are not made yet for which Nodes are added in one look."""
     batch_idle: timedelta = timedelta(seconds=1)
     """While pods come, it is waited until none has come for so long; 0: nothing is waited for."""
     batch_max: timedelta = timedelta(seconds=10)

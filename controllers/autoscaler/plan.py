@@ -242,7 +242,7 @@ def _scale_up_events(cluster: ClusterState, decision: Decision) -> Iterator[Even
         before = groups[name].replicas
         why = f"{name} goes from {before} to {before + nodes} (maximum {groups[name].bounds.max_size})"
         yield Event(groups[name].ref, "Normal", "ScaledUpGroup", why)
-    helped = [(each.group, pod) for each in scale_up.helped for pod in each.pods]
+    helped = [(each.group, pod) for each in scale_up.helped for pod in each.pods if pod.uid]
     for name, pod in helped[:MOST_EVENTS]:
         yield Event(ref_of_pod(pod), "Normal", "TriggeredScaleUp", f"new Nodes of {name} will take it")
 

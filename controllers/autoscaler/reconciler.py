@@ -8,6 +8,7 @@ from typing import Any
 from api import names, provisioning_names
 from controllers.autoscaler.buffers import WORKLOADS
 from controllers.autoscaler.cluster_state import is_unschedulable
+from controllers.autoscaler.expected_pods import OWNERS, lacks_pods, wanted_by
 from controllers.autoscaler.gangs import kinds_of
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.observe import READS, Observed, observe
@@ -72,6 +73,9 @@ class AutoscalerReconciler:
         if self.options.growth.buffers:
             more = (CAPACITY_BUFFER, POD_TEMPLATE, RESOURCE_QUOTA, LIMIT_RANGE, *WORKLOADS)
             self.reads = (*self.reads, *(kind for kind in more if kind not in self.reads))
+        if self.options.growth.proactive:
+            unread = [kind for kind in (*OWNERS, RESOURCE_QUOTA, LIMIT_RANGE) if kind not in self.reads]
+            self.reads = (*self.reads, *unread)
         if self.options.growth.quotas:
             self.reads = (*self.reads, CAPACITY_QUOTA)
         self.sees: Key | ManagementCluster = self.options.cluster or MANAGEMENT_CLUSTER
@@ -88,6 +92,7 @@ class AutoscalerReconciler:
             Wake(POD, self._of_pod, _waits_as_before, self._once_idle),
             Wake(NODE, self._the_key, never_mind, self._soon),
             *(Wake(kind, self._the_key, _is_as_it_was, self._soon) for kind in self._capacity_kinds()),
+            *(self._wake_of(kind) for kind in (OWNERS if self.options.growth.proactive else ())),
         )
 
     def needs(self, key: Key, view: View) -> HostNeed | None:
@@ -112,6 +117,14 @@ class AutoscalerReconciler:
 
     def _of_pod(self, pod: Obj, _view: View) -> Iterable[Key]:
         return (self.key,) if is_unschedulable(pod) else ()
+
+    def _wake_of(self, kind: Kind) -> Wake:
+        """An owner is to have more pods than it has."""
+
+        def the_key(owner: Obj, _view: View) -> Iterable[Key]:
+            return (self.key,) if lacks_pods(kind, owner) else ()
+
+        return Wake(kind, the_key, lambda old, new: wanted_by(kind, new) <= wanted_by(kind, old), self._once_idle)
 
     def _once_idle(self, key: Key, view: View) -> float:
         idle = self.options.growth.batch_idle.total_seconds()

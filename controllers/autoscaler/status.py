@@ -285,6 +285,6 @@ def _left(decision: Decision) -> Iterator[Event]:
         if not left.why and not left.gang:
             continue
         why = "; ".join(filter(None, [left.gang, *(f"{group}: {reason}" for group, reason in left.why.items())]))
-        for pod in left.pods[: MOST_EVENTS - previous]:
+        for pod in [pod for pod in left.pods if pod.uid][: MOST_EVENTS - previous]:
             previous += 1
             yield Event(ref_of_pod(pod), "Normal", "NotTriggerScaleUp", why[:_LONGEST])

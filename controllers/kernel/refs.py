@@ -60,6 +60,7 @@ DAEMON_SET = Kind("apps", "v1", "DaemonSet", "daemonsets")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SET = Kind("apps", "v1", "StatefulSet", "statefulsets")
+JOB = Kind("batch", "v1", "Job", "jobs")
 LIMIT_RANGE = Kind("", "v1", "LimitRange", "limitranges")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -91,6 +92,7 @@ WORKLOAD_KINDS = frozenset(
         VOLUME_ATTACHMENT,
         REPLICA_SET,
         STATEFUL_SET,
+        JOB,
         RESOURCE_QUOTA,
         LIMIT_RANGE,
         POD_TEMPLATE,
@@ -185,6 +187,15 @@ def annotations_of(obj: Obj) -> Mapping[str, str]:
 def generation_of(obj: Obj) -> int:
     generation = obj["metadata"].get("generation")
     return generation if isinstance(generation, int) else 0
+
+
+Wish = tuple[Any, ...]
+
+
+def wish_of(obj: Obj) -> Wish:
+    """What people and programs want of an object: all but its status, which makes another resourceVersion too."""
+    texts = (frozenset(labels_of(obj).items()), frozenset(annotations_of(obj).items()))
+    return uid_of(obj), generation_of(obj), is_deleting(obj), *texts
 
 
 def status_of(obj: Obj) -> Mapping[str, Any]:

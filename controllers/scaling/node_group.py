@@ -26,12 +26,14 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
     Ref,
+    Wish,
     annotations_of,
     key_of,
     labels_of,
     ref_of,
     resource_version_of,
     spec_of,
+    wish_of,
 )
 from controllers.scaling.resize import Scaler, is_marked_by, is_marked_by_another
 
@@ -53,7 +55,8 @@ class NodeGroup:
     """``replicas`` is what is asked for now; ``resource_version`` is that of the object which says so.
 
     ``name``: what a provider outside calls the group; "" for groups of our own API. ``consolidation``: id of the
-    consolidation for which it has a Node more now, as its annotation says.
+    consolidation for which it has a Node more now, as its annotation says. ``wish``: of that object
+    (``refs.wish_of``).
     """
 
     ref: Ref
@@ -62,6 +65,7 @@ class NodeGroup:
     resource_version: str = ""
     name: str = ""
     consolidation: str = ""
+    wish: Wish = ()
 
     @property
     def id(self) -> str:
@@ -283,6 +287,7 @@ def _judge(kind: Kind, body: Obj, *, discovery: Discovery) -> NodeGroup | BadGro
         replicas=replicas,
         resource_version=resource_version_of(body),
         consolidation=annotations_of(body).get(names.CONSOLIDATION_ANNOTATION, ""),
+        wish=wish_of(body),
     )
 
 

@@ -93,10 +93,10 @@ class Resize:
     record: Mapping[str, str | None] = field(default_factory=dict)
 
     def write(self) -> Scale | Patch:
-        """Refused by the API server (409) if the group has changed since it was read."""
+        """Refused by the API server (409) if something else is wanted of the group than when it was read."""
         group, size = self.group, self.group.clamped(self.replicas)
         if not self.record:
-            return Scale(group.ref, size, self.why, group.resource_version)
+            return Scale(group.ref, size, self.why, group.resource_version, group.wish)
         return annotate_group(group, self.record, self.why, replicas=size)
 
 

@@ -25,7 +25,7 @@ from hack.race import parts, stages
 from hack.race.instances import Instance, instances
 from hack.race.results import Result, keep, table
 from hack.race.rivals import Karpenter, Nodewright, Rival
-from hack.race.scene import QuickPlane, Scene, Watched, audited, watching
+from hack.race.scene import QuickPlane, Scene, Watched, at_rest, audited, watching
 from hack.race.workloads import Workload, pair, wide
 from nodewright.runtime.telemetry.logs import configure
 
@@ -62,6 +62,7 @@ async def _one(folder: Path, scenario: Scenario, make: Maker, prices: dict[str, 
         try:
             rival.start()
             async with watching(plane, rival) as watched:
+                await at_rest(plane, rival)
                 return await _played(Scene(plane, kubectl, rival, prices), watched, scenario)
         except (TimeoutError, OSError, RuntimeError, AssertionError) as failure:
             return Result(rival=rival.name, problem=f"{type(failure).__name__}: {failure}")

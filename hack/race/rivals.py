@@ -147,6 +147,7 @@ class Nodewright:
             f"--max-scale-down-parallelism={MOST_NODES}",
             f"--max-drain-parallelism={MOST_NODES}",
             "--consolidation-enabled",
+            "--enable-proactive-scaleup",
             "--max-nodes-per-scaleup=2000",
             "--log-level=warning",
         )

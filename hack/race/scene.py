@@ -30,6 +30,8 @@ LIMIT_SECONDS = 1200.0
 LOOK_SECONDS = 5.0
 QUIET_SECONDS = 60.0
 """Consolidation has ended once no Node has come or gone for so long."""
+REST_CORES, REST_SECONDS = 0.2, 3
+"""A cluster is at rest once all of its parts have used less than this for so long."""
 AUDIT = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -222,6 +224,19 @@ class Scene:
             for line in lines:
                 count += json.loads(line).get("userAgent", "").startswith(self._rival.agents)
         return count
+
+
+async def at_rest(plane: RealPlane, rival: Rival) -> None:
+    """Until nothing of what the rival's start set off is under way: its kinds, its groups. Raises TimeoutError, and
+    OSError if it has ended.
+    """
+    async with asyncio.timeout(LIMIT_SECONDS):
+        calm = 0
+        while calm < REST_SECONDS:
+            before = sum(plane.cpu_by_part().values()) + _cpu(rival)
+            await asyncio.sleep(1)
+            spent = sum(plane.cpu_by_part().values()) + _cpu(rival) - before
+            calm = calm + 1 if spent < REST_CORES else 0
 
 
 def _cpu(rival: Rival) -> float:

@@ -139,6 +139,18 @@ class Flags:
             "Add no Node with which a CapacityQuota would be exceeded.",
         ),
     ] = False
+    enable_proactive_scaleup: Annotated[
+        bool,
+        _option(
+            "--enable-proactive-scaleup/--no-enable-proactive-scaleup",
+            "",
+            "Add Nodes for pods that ReplicaSets, Jobs and StatefulSets have yet to make.",
+        ),
+    ] = False
+    pod_injection_limit: Annotated[
+        int,
+        _option("--pod-injection-limit", "N", "Pods not made yet for which Nodes are added in one look.", min=0),
+    ] = 5000
     expendable_pods_priority_cutoff: Annotated[
         int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
     ] = -10
@@ -354,6 +366,8 @@ def _growth(flags: Flags) -> GrowthOptions:
         gangs=_gangs(flags.gangs or ()),
         buffers=flags.capacity_buffers_enabled,
         quotas=flags.capacity_quotas_enabled,
+        proactive=flags.enable_proactive_scaleup,
+        most_expected=flags.pod_injection_limit,
         batch_idle=duration_of("--batch-idle-duration", flags.batch_idle_duration),
         batch_max=duration_of("--batch-max-duration", flags.batch_max_duration),
     )

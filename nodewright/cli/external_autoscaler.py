@@ -78,6 +78,7 @@ def _must_be_the_providers(flags: Flags) -> None:
         "--clusters": flags.clusters,
         "--capacity-buffers-enabled": flags.capacity_buffers_enabled,
         "--capacity-quotas-enabled": flags.capacity_quotas_enabled,
+        "--enable-proactive-scaleup": flags.enable_proactive_scaleup,
         "--enable-provisioning-requests": flags.enable_provisioning_requests,
     }
     for name, value in given.items():

@@ -51,6 +51,7 @@ KINDS: Mapping[str, Kind] = {
         refs.CAPACITY_QUOTA,
         refs.REPLICA_SET,
         refs.STATEFUL_SET,
+        refs.JOB,
         refs.RESOURCE_QUOTA,
         refs.LIMIT_RANGE,
     )

@@ -22,7 +22,7 @@ from controllers.kernel.actions import (
     Scale,
 )
 from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind
+from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind, wish_of
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from nodewright.runtime.writes.evictions import EvictionPace
@@ -51,6 +51,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.scaled_at: list[str] = []
         self.fails: dict[str, list[Exception | None]] = {}
         self.existing: dict[str, Any] = {}
         self.running = self.most = 0
@@ -88,6 +89,7 @@ class FakeApi:
         return self._written({"metadata": {"name": target.key.name, "namespace": "default"}, **patch})
 
     async def scale(self, target: Ref, replicas: int, resource_version: str = "") -> dict[str, Any]:
+        self.scaled_at.append(resource_version)
         await self._ask("scale", f"{target.key.name} to {replicas}")
         return {"kind": "Scale"}
 
@@ -293,6 +295,55 @@ async def test_replicas_are_set_through_the_scale_subresource() -> None:
     scene = Scene()
     assert (await scene.run([Scale(MS, 5, "why")])).ok
     assert scene.api.asked == ["scale ms to 5"]
+
+
+def group(version: str, **meta: Any) -> dict[str, Any]:
+    """The MachineSet as the cache has it."""
+    found = {"name": "ms", "namespace": "default", "uid": "uid-ms", "generation": 3, **meta}
+    return {"kind": "MachineSet", "metadata": {**found, "resourceVersion": version}}
+
+
+def scale_of(body: dict[str, Any]) -> Scale:
+    return Scale(MS, 5, "grow", body["metadata"]["resourceVersion"], wish_of(body))
+
+
+async def test_a_scale_is_sent_again_where_only_the_status_has_changed() -> None:
+    """A group whose Machines come writes its status all the time."""
+    scene = Scene()
+    scene.api.fails["scale"] = [CONFLICT, CONFLICT, None]
+    scene.cache.wrote(MACHINE_SET, group("8"))
+    execution = await scene.run([scale_of(group("7"))])
+    assert execution.ok
+    assert scene.api.asked == ["scale ms to 5"] * 3
+    assert scene.api.scaled_at == ["7", "8", "8"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(group("8", generation=4), id="its spec"),
+        pytest.param(group("8", annotations={"max": "3"}), id="its annotations"),
+        pytest.param(group("8", labels={"team": "b"}), id="its labels"),
+        pytest.param(group("8", deletionTimestamp="2026-06-01T00:00:00Z"), id="it is being deleted"),
+        pytest.param(group("8", uid="another"), id="a namesake"),
+    ],
+)
+async def test_a_scale_is_stale_where_something_else_is_wanted(changed: dict[str, Any]) -> None:
+    scene = Scene()
+    scene.api.fails["scale"] = [CONFLICT]
+    scene.cache.wrote(MACHINE_SET, changed)
+    (failure,) = (await scene.run([scale_of(group("7"))])).failures
+    assert failure.stale
+    assert scene.api.asked == ["scale ms to 5"]
+
+
+async def test_a_scale_is_not_sent_for_ever() -> None:
+    scene = Scene()
+    scene.api.fails["scale"] = [CONFLICT] * 9
+    scene.cache.wrote(MACHINE_SET, group("8"))
+    (failure,) = (await scene.run([scale_of(group("7"))])).failures
+    assert failure.stale
+    assert len(scene.api.asked) == 5
 
 
 async def test_an_event_is_recorded_after_the_write_it_speaks_of_and_not_if_that_fails() -> None:

@@ -6,7 +6,8 @@ What an answer means:
 |---|---|---|
 | Create | created, or AlreadyExists and the owner is ours | another's: failed. No answer: unresolved, see below |
 | CreateFromTemplate | as Create | no template: failed, said in an Event. No answer: the next reconcile tries again |
-| Patch, Scale | patched | gone or changed meanwhile: stale, the plan was made on an old view |
+| Patch | patched | gone or changed meanwhile: stale, the plan was made on an old view |
+| Scale | patched | as Patch; sent again where only the status has changed |
 | Delete | accepted, or gone already, or a namesake came since | failed |
 | Evict | accepted, or the pod is gone | refused by a PodDisruptionBudget, or put off: no failure, asked again |
 | Event | always | |
@@ -54,7 +55,18 @@ from controllers.kernel.actions import (
     UpdateHost,
 )
 from controllers.kernel.plan import Plan, Step
-from controllers.kernel.refs import EVENT, WORKLOAD_KINDS, Key, Kind, Obj, Ref, key_of, uid_of
+from controllers.kernel.refs import (
+    EVENT,
+    WORKLOAD_KINDS,
+    Key,
+    Kind,
+    Obj,
+    Ref,
+    key_of,
+    resource_version_of,
+    uid_of,
+    wish_of,
+)
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, KubeError
 from nodewright.runtime.telemetry import metrics
@@ -238,9 +250,7 @@ class Executor:
             case Patch():
                 result = await self._patch(action)
             case Scale():
-                writer = executor_deps.target_of(action.target.kind).writer
-                await writer.scale(action.target, action.replicas, action.resource_version)
-                result = "ok"
+                result = await self._scale(action)
             case Delete():
                 result = await self._delete(action)
             case Evict():
@@ -287,6 +297,24 @@ class Executor:
                 place.cache.deleted(action.target.kind, action.target.key, action.target.uid)
             raise
         place.cache.wrote(action.target.kind, patched)
+        return "ok"
+
+    async def _scale(self, action: Scale) -> str:
+        """Once more where only the status was written since it was decided, as soon as the cache shows so."""
+        target, place = action.target, self._executor_deps.target_of(action.target.kind)
+        version = action.resource_version
+        for pause in (*_SCALE_PAUSES, None):
+            try:
+                await place.writer.scale(target, action.replicas, version)
+                break
+            except ApiError as error:
+                if not (error.conflict and action.wish) or pause is None:
+                    raise
+                await asyncio.sleep(pause)
+                found = place.cache.stores[target.kind].get(target.key)
+                if found is None or wish_of(found) != action.wish:
+                    raise
+                version = resource_version_of(found)
         return "ok"
 
     async def _delete(self, action: Delete) -> str:
@@ -342,6 +370,8 @@ class Executor:
         return "ok"
 
 
+_SCALE_PAUSES = (0.05, 0.1, 0.2, 0.4)
+"""Seconds before a Scale is sent again: a watch takes its time, and statuses are written often."""
 _DONE = frozenset(("ok", "existed"))
 """Results after which an action has been carried out."""
 

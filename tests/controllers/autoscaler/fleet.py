@@ -13,6 +13,7 @@ from controllers.autoscaler.buffers import BufferObjects
 from controllers.autoscaler.candidates import OfferedClass, made_of, with_candidates
 from controllers.autoscaler.cluster_state import ClusterState, GroupObjects, Objects, WorkloadObjects, read_cluster
 from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.expected_pods import OwnerObjects
 from controllers.autoscaler.memory import Memory, read, write
 from controllers.autoscaler.options import AutoscalerOptions
 from controllers.autoscaler.plan import decide
@@ -46,6 +47,7 @@ class Fleet:
     texts: dict[str, str] = field(default_factory=dict)
     pod_groups: dict[str, dict[str, Obj]] = field(default_factory=dict)
     buffers: BufferObjects = field(default_factory=BufferObjects)
+    owners: OwnerObjects = field(default_factory=OwnerObjects)
     quotas: list[Obj] = field(default_factory=list)
     made: int = 0
 
@@ -209,6 +211,7 @@ class Fleet:
                 pod_groups={name: tuple(groups.values()) for name, groups in self.pod_groups.items()},
             ),
             buffers=self.buffers,
+            owners=self.owners,
             quotas=self.quotas,
         )
         memory = read(self.text) if self.text else Memory()
