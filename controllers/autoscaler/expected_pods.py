@@ -48,7 +48,7 @@ FRESH = timedelta(seconds=30)
 DEFAULT_SCHEDULER = "default-scheduler"
 _OVER = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 """Conditions of a Job that makes no more pods."""
-_NODE_TROUBLES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NODE_FAULTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +116,10 @@ def _wanted_by_job(spec: Obj, status: Obj) -> int:
 
 
 def lacks_pods(kind: Kind, owner: Obj) -> bool:
-    """Whether it has said so. What it says is a moment old, so pods are counted where this is true."""
+    """Whether it has reported so. What it says is a moment old, so pods are counted where this is true."""
     status = mapping(owner.get("status"))
-    said = status.get("active") if kind == JOB else status.get("replicas")
-    return wanted_by(kind, owner) > _whole(said, 0)
+    reported = status.get("active") if kind == JOB else status.get("replicas")
+    return wanted_by(kind, owner) > _whole(reported, 0)
 
 
 def expected_pods(
@@ -208,7 +208,7 @@ def _tolerations(spec: Obj) -> list[Any]:
         return any(each.get("effect") in (None, "", "NoExecute") for each in concerned)
 
     more = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    return [*given, *({"key": key, **more} for key in _NODE_TROUBLES if not tolerated(key))]
+    return [*given, *({"key": key, **more} for key in _NODE_FAULTS if not tolerated(key))]
 
 
 def _looks_for_a_node(following: _Next, options: AutoscalerOptions) -> bool:

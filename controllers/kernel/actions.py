@@ -12,7 +12,7 @@ from typing import Any, Literal
 from controllers.kernel.bootstrapping import BootstrapOrder
 from controllers.kernel.etcd import EtcdHost
 from controllers.kernel.etcd_snapshots import HostTarget, SnapshotTarget
-from controllers.kernel.refs import Key, Kind, Ref, Wish, mapping, spec_of
+from controllers.kernel.refs import Intent, Key, Kind, Ref, mapping, spec_of
 from providers.base.contract import Host, HostIdentity, HostRequest
 from providers.base.endpoints import EndpointRequest
 
@@ -66,15 +66,15 @@ class Patch:
 class Scale:
     """Set ``replicas`` of ``target`` through its scale subresource.
 
-    ``wish``: of the object that was decided on (``refs.wish_of``). With it the write is sent again if only the status
-    has changed since: a group whose Machines come reports so all the time, and would not grow meanwhile.
+    ``intent``: of the object that was decided on (``refs.intent_of``). With it the write is sent again if only the
+    status has changed since: a group whose Machines come reports so all the time, and would not grow meanwhile.
     """
 
     target: Ref
     replicas: int
     why: str
     resource_version: str = ""
-    wish: Wish = ()
+    intent: Intent = ()
 
 
 @dataclass(frozen=True, slots=True)

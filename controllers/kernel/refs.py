@@ -189,10 +189,10 @@ def generation_of(obj: Obj) -> int:
     return generation if isinstance(generation, int) else 0
 
 
-Wish = tuple[Any, ...]
+Intent = tuple[Any, ...]
 
 
-def wish_of(obj: Obj) -> Wish:
+def intent_of(obj: Obj) -> Intent:
     """What people and programs want of an object: all but its status, which makes another resourceVersion too."""
     texts = (frozenset(labels_of(obj).items()), frozenset(annotations_of(obj).items()))
     return uid_of(obj), generation_of(obj), is_deleting(obj), *texts

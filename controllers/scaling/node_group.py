@@ -22,18 +22,18 @@ from controllers.kernel.ownership import cluster_name_of, controller_of
 from controllers.kernel.refs import (
     MACHINE_DEPLOYMENT,
     MACHINE_SET,
+    Intent,
     Key,
     Kind,
     Obj,
     Ref,
-    Wish,
     annotations_of,
+    intent_of,
     key_of,
     labels_of,
     ref_of,
     resource_version_of,
     spec_of,
-    wish_of,
 )
 from controllers.scaling.resize import Scaler, is_marked_by, is_marked_by_another
 
@@ -55,8 +55,8 @@ class NodeGroup:
     """``replicas`` is what is asked for now; ``resource_version`` is that of the object which says so.
 
     ``name``: what a provider outside calls the group; "" for groups of our own API. ``consolidation``: id of the
-    consolidation for which it has a Node more now, as its annotation says. ``wish``: of that object
-    (``refs.wish_of``).
+    consolidation for which it has a Node more now, as its annotation says. ``intent``: of that object
+    (``refs.intent_of``).
     """
 
     ref: Ref
@@ -65,7 +65,7 @@ class NodeGroup:
     resource_version: str = ""
     name: str = ""
     consolidation: str = ""
-    wish: Wish = ()
+    intent: Intent = ()
 
     @property
     def id(self) -> str:
@@ -287,7 +287,7 @@ def _judge(kind: Kind, body: Obj, *, discovery: Discovery) -> NodeGroup | BadGro
         replicas=replicas,
         resource_version=resource_version_of(body),
         consolidation=annotations_of(body).get(names.CONSOLIDATION_ANNOTATION, ""),
-        wish=wish_of(body),
+        intent=intent_of(body),
     )
 
 

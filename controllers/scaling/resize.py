@@ -96,7 +96,7 @@ class Resize:
         """Refused by the API server (409) if something else is wanted of the group than when it was read."""
         group, size = self.group, self.group.clamped(self.replicas)
         if not self.record:
-            return Scale(group.ref, size, self.why, group.resource_version, group.wish)
+            return Scale(group.ref, size, self.why, group.resource_version, group.intent)
         return annotate_group(group, self.record, self.why, replicas=size)
 
 

@@ -22,7 +22,7 @@ from controllers.kernel.actions import (
     Scale,
 )
 from controllers.kernel.plan import Plan, steps
-from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind, wish_of
+from controllers.kernel.refs import MACHINE, MACHINE_SET, POD, Key, Kind, Obj, Ref, guessed_kind, intent_of
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, NoAnswer
 from nodewright.runtime.writes.evictions import EvictionPace
@@ -304,7 +304,7 @@ def group(version: str, **meta: Any) -> dict[str, Any]:
 
 
 def scale_of(body: dict[str, Any]) -> Scale:
-    return Scale(MS, 5, "grow", body["metadata"]["resourceVersion"], wish_of(body))
+    return Scale(MS, 5, "grow", body["metadata"]["resourceVersion"], intent_of(body))
 
 
 async def test_a_scale_is_sent_again_where_only_the_status_has_changed() -> None:

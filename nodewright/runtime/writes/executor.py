@@ -62,10 +62,10 @@ from controllers.kernel.refs import (
     Kind,
     Obj,
     Ref,
+    intent_of,
     key_of,
     resource_version_of,
     uid_of,
-    wish_of,
 )
 from nodewright.runtime.cache.cache import Cache
 from nodewright.runtime.kube.errors import ApiError, KubeError
@@ -308,11 +308,11 @@ class Executor:
                 await place.writer.scale(target, action.replicas, version)
                 break
             except ApiError as error:
-                if not (error.conflict and action.wish) or pause is None:
+                if not (error.conflict and action.intent) or pause is None:
                     raise
                 await asyncio.sleep(pause)
                 found = place.cache.stores[target.kind].get(target.key)
-                if found is None or wish_of(found) != action.wish:
+                if found is None or intent_of(found) != action.intent:
                     raise
                 version = resource_version_of(found)
         return "ok"
