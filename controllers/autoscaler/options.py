@@ -58,6 +58,8 @@ class GrowthOptions:
     """Whether Nodes are added for pods before kube-scheduler has looked at them, and before they are made."""
     most_expected: int = 5000
     """Pods that are not made yet for which Nodes are added in one look."""
+    least_allocated: bool = False
+    """Whether Nodes suffice where kube-scheduler puts each pod on the least allocated Node."""
     batch_idle: timedelta = timedelta(seconds=1)
     """While pods come, it is waited until none has come for so long; 0: nothing is waited for."""
     batch_max: timedelta = timedelta(seconds=10)

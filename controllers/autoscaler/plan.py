@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from api import names
 from controllers.autoscaler import memory
+from controllers.autoscaler.ample_growth import AmpleGrowth
 from controllers.autoscaler.backoff import Backoff
 from controllers.autoscaler.buffer_growth import BufferOutcome, added, booked, grow_for_buffers
 from controllers.autoscaler.candidates import to_create, to_delete
@@ -162,7 +163,8 @@ def _grown(
     buffers = cluster.capacity.buffers
     if not (projected.gangs or projected.unschedulable or buffers):
         return ScaleUp(), ()
-    growth = Growth(cluster, projected, backoffs)
+    kind = AmpleGrowth if cluster.options.growth.least_allocated else Growth
+    growth = kind(cluster, projected, backoffs)
     if projected.gangs:
         grow_with_gangs(growth, cluster, projected)
     else:
@@ -181,6 +183,7 @@ def _additions(cluster: ClusterState, nodes: int) -> tuple[Addition, ...]:
 def _planned(scale_up: ScaleUp) -> Iterator[PlannedNodes]:
     for each in scale_up.helped:
         yield from each.planned
+    yield from scale_up.ample.planned
 
 
 def _changes(cluster: ClusterState, decision: Decision) -> dict[str, int]:
@@ -209,24 +212,33 @@ def _own_groups(cluster: ClusterState, decision: Decision) -> list[Create | Dele
 
 
 def _sizes(cluster: ClusterState, decision: Decision) -> list[Resize]:
-    """One for each group that gets another size, or whose part in a consolidation begins or ends."""
+    """One for each group that gets another size, or whose part in a consolidation begins or ends. Those that get few
+    Nodes come first, or all of the first Nodes would be of one large group: kube-scheduler spreads pods over the zones
+    of Nodes that are there, and would put all in its zone.
+    """
     fewer, consolidation = actuation.fewer(decision.scale_down), decision.consolidation
     for_buffers = added(decision.buffers) if decision.buffers else {}
     found: list[Resize] = []
-    for state in cluster.groups:
+    for state in sorted(cluster.groups, key=lambda each: decision.scale_up.added.get(each.id, 0)):
         more, less = decision.scale_up.added.get(state.id, 0), fewer[state.id]
         begins = consolidation.begins is not None and consolidation.begins.id == state.id
         record = consolidation.annotations(state) if begins or consolidation.ended else {}
         if more + begins == less and not record:
             continue
         kept = for_buffers.get(state.id, 0)
-        sentences = [f"{counted(more - kept, 'Node')} more for pods that find no place"] if more > kept else []
+        ample = decision.scale_up.ample.added.get(state.id, 0)
+        sentences = [_why_more(more - kept, ample)] if more > kept else []
         sentences += [f"{counted(kept, 'Node')} more for CapacityBuffers"] if kept else []
         sentences += [consolidation.why] if record else []
         sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more + begins - less
         found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences), record=record))
     return found
+
+
+def _why_more(nodes: int, ample: int) -> str:
+    spread = f", {ample} of them since kube-scheduler prefers the least allocated Nodes" if ample else ""
+    return f"{counted(nodes, 'Node')} more for pods that find no place{spread}"
 
 
 def _scale_up_events(cluster: ClusterState, decision: Decision) -> Iterator[Event]:

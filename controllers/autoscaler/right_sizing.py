@@ -32,14 +32,14 @@ class Size:
     like: Hashable
     daemons: Collection[PodClass] = ()
 
-    def takes(self, asked: Mapping[str, int]) -> bool:
-        """Whether an empty Node has room for so much beside its daemons."""
+    def free(self) -> dict[str, int]:
+        """What an empty Node has left beside its daemons."""
         free = dict(self.node.allocatable)
         for daemon in self.daemons:
             free[PODS] = free.get(PODS, 0) - 1
             for name, amount in daemon.requests:
                 free[name] = free.get(name, 0) - amount
-        return all(amount <= free.get(name, 0) for name, amount in asked.items())
+        return free
 
 
 class Sizes:
@@ -47,9 +47,12 @@ class Sizes:
 
     def __init__(self, offered: Sequence[Size]) -> None:
         self._by_group = {each.group: each for each in offered}
-        self._by_like: dict[Hashable, list[Size]] = {}
+        self._cheaper: dict[str, list[tuple[Size, Mapping[str, int]]]] = {}
+        by_like: dict[Hashable, list[tuple[Size, Mapping[str, int]]]] = {}
         for each in sorted(offered, key=lambda each: each.price):
-            self._by_like.setdefault(each.like, []).append(each)
+            alike = by_like.setdefault(each.like, [])
+            self._cheaper[each.group] = [(other, free) for other, free in alike if other.price < each.price]
+            alike.append((each, each.free()))
         self._known: dict[tuple[int, Hashable], tuple[Estimate, Fraction]] = {}
 
     def cost(self, group: str, found: Estimate) -> Fraction | None:
@@ -76,8 +79,10 @@ class Sizes:
 
     def _best(self, mine: Size, filled: Filled) -> Size:
         asked = _asked(filled.pods)
-        cheaper = (each for each in self._by_like[mine.like] if each.price < mine.price)
-        return next((each for each in cheaper if each.takes(asked)), mine)
+        for cheaper, free in self._cheaper[mine.group]:
+            if all(amount <= free.get(name, 0) for name, amount in asked.items()):
+                return cheaper
+        return mine
 
 
 def _asked(pods: Mapping[PodClass, int]) -> dict[str, int]:

@@ -287,14 +287,14 @@ class Growth:
         state, found, snapshot = self._states[chosen.group], chosen.estimate, self._projected.snapshot
         domains = self._next(state, found.nodes) if alone else []
         if not domains:
-            commit(snapshot, chosen.node, found, self._estimates.daemons_on(chosen.node))
+            commit(snapshot, chosen.node, found, self._estimates.coming_with(chosen.node, found.placed))
             return
         for filled in found.filled:
             here, domains = Counter(domains[: filled.copies]), domains[filled.copies :]
             for domain, copies in here.items():
-                node = _at(state, chosen.node, domain)
+                node = node_at(state, chosen.node, domain)
                 part = replace(found, filled=(replace(filled, copies=copies),))
-                commit(snapshot, node, part, self._estimates.daemons_on(node))
+                commit(snapshot, node, part, self._estimates.coming_with(node, found.placed))
 
     def _hindrance(self, state: GroupState) -> str:
         rest = self._resting.get(state.id)
@@ -384,7 +384,7 @@ class Growth:
             template = state.template
             why = self._skipped.get(state.id, "")
             if not why and template is not None:
-                why = asked.of(_at(state, template, next(iter(self._next(state, 1)), "")))
+                why = asked.of(node_at(state, template, next(iter(self._next(state, 1)), "")))
             found[state.id] = why or "no room within what it may grow"
         return found
 
@@ -394,6 +394,6 @@ def _shares(state: GroupState) -> bool:
     return not state.is_whole and state.making is None
 
 
-def _at(state: GroupState, template: NodeInfo, domain: str) -> NodeInfo:
+def node_at(state: GroupState, template: NodeInfo, domain: str) -> NodeInfo:
     """A Node of the group in that failure domain."""
     return state.zone_order.node(template, domain) if state.zone_order else template

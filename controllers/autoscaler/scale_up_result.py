@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -42,6 +42,19 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
+class Ample:
+    """Nodes beyond those that pods just fit. ``added``: group → Nodes, a part of ``ScaleUp.added``. ``planned``: which
+    pods might need them, if that is known.
+    """
+
+    added: Mapping[str, int] = field(default_factory=dict)
+    planned: tuple[PlannedNodes, ...] = ()
+
+    def and_also(self, added: Mapping[str, int], planned: Iterable[PlannedNodes]) -> Ample:
+        return Ample(Counter(self.added) + Counter(added), (*self.planned, *planned))
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleUp:
     """``added``: group → new Nodes, never 0. ``skipped``: group → why it could not grow (any further)."""
 
@@ -51,6 +64,7 @@ class ScaleUp:
     skipped: Mapping[str, str] = field(default_factory=dict)
     for_gangs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Gang \u2192 group \u2192 new Nodes, of those that got all they need."""
+    ample: Ample = field(default_factory=Ample)
 
 
 def planned(

@@ -32,13 +32,18 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``nodes`` new Nodes take the pods of ``placed``; ``left`` find no room even so, or none within the limit."""
+    """``nodes`` new Nodes take the pods of ``placed``; ``left`` find no room even so, or none within the limit.
+
+    ``most_tried``: so many were tried at a time before those that nothing came to were taken away again. With any limit
+    from that on it is the same estimate.
+    """
 
     nodes: int
     placed: Mapping[PodClass, int]
     left: Mapping[PodClass, int]
     filled: tuple[Filled, ...] = ()
     hit_limit: bool = False
+    most_tried: int = 0
 
     @property
     def pods(self) -> int:
@@ -113,6 +118,7 @@ class Packing:
     added: int = 0
     spare: int = -1
     hit_limit: bool = False
+    most_tried: int = 0
 
     def pack(self, pods: Mapping[PodClass, int]) -> Estimate:
         placed: dict[PodClass, int] = {}
@@ -122,7 +128,7 @@ class Packing:
                 placed[pod_class] = count
         left = {each: count - placed.get(each, 0) for each, count in pods.items() if count > placed.get(each, 0)}
         filled = tuple(self._filled(row) for row in self.order.tolist() if self._is_used(row))
-        return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit)
+        return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit, self.most_tried)
 
     def pack_class(self, pod_class: PodClass, count: int) -> int:
         placed = self._place(pod_class, count)
@@ -142,14 +148,16 @@ class Packing:
         """Add as many Nodes as the pods need and put pods on them; 0 if an empty Node does not take any."""
         allowed = self.limit - self.added
         if allowed <= 0:
-            self.hit_limit = True
+            self.hit_limit, self.most_tried = True, max(self.most_tried, self.added + 1)
             return 0
         row = self._spare()
         per_node = int(headroom_of(self.snapshot, pod_class, np.array([row]))[0])
         if not per_node:
             return 0
         per_node = min(per_node, self._most_per_node(pod_class))
-        self.snapshot.resize(row, min(-(-count // per_node) if per_node else 1, allowed))
+        nodes = -(-count // per_node) if per_node else 1
+        self.most_tried = max(self.most_tried, self.added + nodes)
+        self.snapshot.resize(row, min(nodes, allowed))
         self.order = np.append(self.order, row)
         placed = self._place(pod_class, count)
         self._trim()

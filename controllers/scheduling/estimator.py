@@ -100,6 +100,7 @@ class _Packing:
     empty: _Row = field(init=False)
     added: int = 0
     hit_limit: bool = False
+    most_tried: int = 0
     by_rules: Packing | None = None
     """For tangled classes; None if there are none, and nothing is kept in the snapshot."""
 
@@ -126,7 +127,7 @@ class _Packing:
                 placed[pod_class] = count
         left = {each: count - placed.get(each, 0) for each, count in pods.items() if count > placed.get(each, 0)}
         filled = tuple(self._filled(row) for row in self.rows if sum(row.pods.values()) > len(self.daemons))
-        return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit)
+        return Estimate(sum(each.copies for each in filled), placed, left, filled, self.hit_limit, self.most_tried)
 
     def _least_to_come(self) -> list[tuple[int, int]]:
         """Per class the least cpu and memory that it, or any behind it, asks for."""
@@ -185,15 +186,16 @@ class _Packing:
         """As many Nodes as these pods need and the limit allows; returns how many pods are left."""
         allowed = self.limit - self.added
         if allowed <= 0:
-            self.hit_limit = True
+            self.hit_limit, self.most_tried = True, max(self.most_tried, self.added + 1)
             return left
         per_node = _headroom(self.empty.free, self.estimator.wants[pod_class])
         apart = self.estimator.relations.apart.get(pod_class, _NOBODY)
         if per_node <= 0 or not apart.isdisjoint(self.empty.pods):
             return left
         per_node = min(per_node, left) if pod_class not in apart else 1
-        copies = min(-(-left // per_node), allowed)
-        row = self._new_row(copies)
+        nodes = -(-left // per_node)
+        self.most_tried = max(self.most_tried, self.added + nodes)
+        row = self._new_row(min(nodes, allowed))
         left = self._share_out(row, pod_class, per_node, left)
         self.hit_limit |= left > 0
         return left
@@ -229,6 +231,7 @@ class _Packing:
         packing.order, packing.added = np.array([row.number for row in self.rows], np.int64), self.added
         placed = packing.pack_class(pod_class, count)
         self.hit_limit |= packing.hit_limit
+        self.most_tried = max(self.most_tried, packing.most_tried)
         self.added = packing.added
         if placed:
             self.rows = [self._as_in_snapshot(number) for number in packing.order.tolist()]

@@ -148,6 +148,7 @@ class Nodewright:
             f"--max-drain-parallelism={MOST_NODES}",
             "--consolidation-enabled",
             "--enable-proactive-scaleup",
+            "--scheduler-scoring-strategy=LeastAllocated",
             "--max-nodes-per-scaleup=2000",
             "--log-level=warning",
         )

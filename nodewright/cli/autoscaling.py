@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 
+LEAST_ALLOCATED = "LeastAllocated"
 _GIB = 1024**3
 _KEY_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_.")
 
@@ -151,6 +152,15 @@ class Flags:
         int,
         _option("--pod-injection-limit", "N", "Pods not made yet for which Nodes are added in one look.", min=0),
     ] = 5000
+    scheduler_scoring_strategy: Annotated[
+        str,
+        _option(
+            "--scheduler-scoring-strategy",
+            "NAME",
+            "LeastAllocated: Nodes suffice also where kube-scheduler puts each pod on the least allocated Node. "
+            "[default: pods just fit]",
+        ),
+    ] = ""
     expendable_pods_priority_cutoff: Annotated[
         int, _option("--expendable-pods-priority-cutoff", "N", "Pods of a lower priority get no Node of their own.")
     ] = -10
@@ -368,6 +378,7 @@ def _growth(flags: Flags) -> GrowthOptions:
         quotas=flags.capacity_quotas_enabled,
         proactive=flags.enable_proactive_scaleup,
         most_expected=flags.pod_injection_limit,
+        least_allocated=_is_least_allocated(flags.scheduler_scoring_strategy),
         batch_idle=duration_of("--batch-idle-duration", flags.batch_idle_duration),
         batch_max=duration_of("--batch-max-duration", flags.batch_max_duration),
     )
@@ -376,6 +387,16 @@ def _growth(flags: Flags) -> GrowthOptions:
     if not number.isdigit() or not int(number):
         raise CliError(f"--scale-up-rate: {flags.scale_up_rate!r} is not like 100:10m", code=USAGE)
     return replace(growth, nodes_per_window=int(number), window=duration_of("--scale-up-rate", window))
+
+
+def _is_least_allocated(strategy: str) -> bool:
+    if strategy not in {"", LEAST_ALLOCATED}:
+        raise CliError(
+            f"--scheduler-scoring-strategy: {strategy!r} is not {LEAST_ALLOCATED}",
+            "Nodes that pods just fit will do for the others: leave it out",
+            USAGE,
+        )
+    return bool(strategy)
 
 
 def _gangs(wanted: Iterable[str]) -> tuple[str, ...]:
