@@ -7,8 +7,9 @@ from typing import Any
 
 import structlog
 
+from controllers.kernel.conditions import is_true
 from controllers.kernel.reconciler import Reconciler, Wake
-from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, is_deleting, key_of
+from controllers.kernel.refs import CLUSTER, NODE, POD, WORKLOAD_KINDS, Key, Kind, Obj, is_deleting, key_of
 from nodewright.runtime.cache.cache import Cache, CacheView
 from nodewright.runtime.cache.store import Change
 from nodewright.runtime.queues.queue import Lane, WorkQueue
@@ -18,7 +19,17 @@ from nodewright.runtime.workloads.directory import Workloads
 from nodewright.runtime.writes.failing import is_own_note
 
 _log = structlog.get_logger("nodewright.shell")
-_URGENT_KINDS = frozenset({NODE, POD})
+
+
+def _is_urgent(kind: Kind, primary: Kind, new: Obj | None) -> bool:
+    """Deletions, pods of a drain, and Nodes that are not well. A Node that has joined and is Ready can wait: those that
+    come to a thousand new Machines would keep the last of these from getting their hosts.
+    """
+    if new is None or kind == POD:
+        return True
+    if kind == NODE:
+        return is_deleting(new) or not is_true((new.get("status") or {}).get("conditions"), "Ready")
+    return kind == primary and is_deleting(new)
 
 
 class Wakes:
@@ -48,7 +59,7 @@ class Wakes:
         """``cluster`` None: in the management cluster."""
         old, new = change.old, change.new
         lane = Lane.RESYNC if from_list else Lane.NORMAL
-        if new is None or wake.kind in _URGENT_KINDS or (wake.kind == self._reconciler.kind and is_deleting(new)):
+        if _is_urgent(wake.kind, self._reconciler.kind, new):
             lane = Lane.URGENT
         try:
             if old is not None and new is not None:
