@@ -58,7 +58,7 @@ class AmpleGrowth(Growth):
         snapshot = self._projected.snapshot
         for _ in range(_MOST_PLAYED):
             snapshot.fork()
-            dealt = self._dealt(self._with_room(groups))
+            dealt = self._dealt(self._fitting(groups))
             self._add_empty_nodes(before)
             lost = spread_out(snapshot, [*dealt.groups, *dealt.rest])
             if not lost:
@@ -71,7 +71,7 @@ class AmpleGrowth(Growth):
                 break
         return False
 
-    def _with_room(self, groups: Iterable[Group]) -> list[Group]:
+    def _fitting(self, groups: Iterable[Group]) -> list[Group]:
         over = {(pod.namespace, pod.name) for pods in self._over.values() for pod in pods}
         given = (pod for group in groups for pod in group.pods if (pod.namespace, pod.name) not in over)
         return self._projected.snapshot.classes.group(given)

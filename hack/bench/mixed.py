@@ -104,9 +104,13 @@ def _waves(workloads: Sequence[Workload]) -> list[list[Workload]]:
     return found
 
 
-def decided(workloads: Sequence[Workload], expanders: Sequence[str] = ("price",)) -> Decision:
+def decided(
+    workloads: Sequence[Workload], expanders: Sequence[str] = ("price",), *, least_allocated: bool = False
+) -> Decision:
     """One look at these pods in a cluster without Nodes."""
-    return decide(_cluster(workloads, expanders))
+    cluster = _cluster(workloads, expanders)
+    growth = replace(cluster.options.growth, least_allocated=least_allocated)
+    return decide(replace(cluster, options=replace(cluster.options, growth=growth)))
 
 
 def looked_at_again(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from controllers.kernel.refs import NODE, Key, Ref
+from controllers.kernel.refs import NODE, Key, Ref, key_of
 from nodewright.apiserver.app import APIServer, APIServerConfig
 from nodewright.runtime.kube.client import KubeClient
 from nodewright.runtime.kube.errors import ApiError
@@ -209,3 +210,28 @@ async def test_conditions_that_others_wrote_stay(village: Village) -> None:
     conditions = (await village.node())["status"]["conditions"]
     assert deadlock["type"] in {condition["type"] for condition in conditions}
     assert await village.is_ready() == "True"
+
+
+async def test_a_node_that_is_slow_to_write_holds_up_no_other(village: Village) -> None:
+    """Each kubelet of real hosts is a program of its own."""
+    create, slow = village.client.create, asyncio.Event()
+
+    async def patient(kind: Any, body: dict[str, Any]) -> dict[str, Any]:
+        if body["metadata"]["name"] == "m-0":
+            await slow.wait()
+        return await create(kind, body)
+
+    village.kubelets._client.create = patient  # type: ignore[method-assign, assignment]
+    for number in range(3):
+        village.world.create(request(f"m-{number}", bootSeconds=0, joinSeconds=0))
+    village.now += timedelta(seconds=60)
+    async with village.kubelets:
+        await until_nodes(village, {"m-1", "m-2"})
+        slow.set()
+        await until_nodes(village, {"m-0", "m-1", "m-2"})
+
+
+async def until_nodes(village: Village, names: set[str]) -> None:
+    async with asyncio.timeout(30):
+        while {key_of(node).name for node in (await village.client.list_page(NODE)).items} != names:  # noqa: ASYNC110  (a list wakes nobody)
+            await asyncio.sleep(0.01)

@@ -401,6 +401,18 @@ async def test_what_deletes_is_looked_at_before_what_creates(stage: Any) -> None
 
 
 @story
+async def test_a_node_that_is_well_waits_for_machines_without_a_host(stage: Any) -> None:
+    """The Nodes of the first of a thousand Machines would else keep the last ones from getting their hosts."""
+    s = stage(always())
+    lanes: list[tuple[str, Lane]] = []
+    s.controller.queue.add = lambda key, lane=Lane.NORMAL: lanes.append((key.name, lane))
+    for version, status in enumerate(("False", "True", "True", "Unknown")):
+        node = {"metadata": {"name": "n", "uid": "n", "resourceVersion": str(version + 1)}}
+        s.show(NODE, {**node, "status": {"conditions": [{"type": "Ready", "status": status}]}}, "MODIFIED")
+    assert [lane for _, lane in lanes] == [Lane.URGENT, Lane.NORMAL, Lane.NORMAL, Lane.URGENT]
+
+
+@story
 async def test_a_stop_lets_running_rounds_end(stage: Any) -> None:
     s = stage(once([Patch(Ref(MACHINE_SET, MS, "u"), {}, "why")]))
     slow = asyncio.Event()

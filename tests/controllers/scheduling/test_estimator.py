@@ -119,9 +119,11 @@ def check(scene: Any, new: NodeInfo, counts: list[int], limit: int) -> None:
     wanted = estimate(snapshot, new, pods, limit, daemons)
     refused = {each: count for each, count in pods.items() if each not in admitted}
     assert picture(replace(found, left={**found.left, **refused})) == picture(wanted)
-    if simple and not found.hit_limit:
-        for other in {max(1, found.nodes), limit + 1, limit + 50}:
+    if found.most_tried <= limit:
+        assert not found.hit_limit
+        for other in {max(1, found.most_tried), limit + 1, limit + 50}:
             assert picture(estimate(snapshot, new, asked, other, daemons)) == picture(found)
+    assert not simple or found.hit_limit or found.most_tried == found.nodes
 
 
 @given(scenes(), roomy_nodes(), COUNTS, st.integers(1, 12))
