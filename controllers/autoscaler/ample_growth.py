@@ -39,7 +39,7 @@ class AmpleGrowth(Growth):
 
     def run(self, groups: Iterable[Group]) -> None:
         pods, snapshot, before = list(groups), self._projected.snapshot, self.mark()
-        over = {pod_class: list(left) for pod_class, left in self._over.items()}
+        over, ample = {pod_class: list(left) for pod_class, left in self._over.items()}, self._ample
         snapshot.fork()
         super().run(pods)
         snapshot.revert()
@@ -47,7 +47,7 @@ class AmpleGrowth(Growth):
             snapshot.commit()
             return
         self.back(before)
-        self._over, self._ample = over, Ample()
+        self._over, self._ample = over, ample
         super().run(pods)
 
     def result(self, explained: int) -> ScaleUp:

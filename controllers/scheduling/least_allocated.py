@@ -57,18 +57,17 @@ class _Shapes:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._offered: list[tuple[int, ...]] = []
-        self._largest = [max((each[i] for each in self._rows()), default=0) for i in range(len(_SCORED))]
+        self._known: npt.NDArray[np.float64] = np.zeros((0, len(_SCORED)))
+        self._largest = self._offered().max(axis=0, initial=1.0).tolist()
 
     def size(self, pod_class: PodClass) -> float:
         """Shares of the largest Node: 4 of 16 cores and 64 of 128 GiB: 0.75."""
         asked = dict(pod_class.requests)
-        return sum(asked.get(name, 0) / most for name, most in zip(_SCORED, self._largest, strict=True) if most)
+        return sum(asked.get(name, 0) / most for name, most in zip(_SCORED, self._largest, strict=True))
 
     def best_first(self, pod_class: PodClass) -> Ints:
         """Rows with Nodes, by what would be left with one such pod more."""
-        snapshot, asked = self._snapshot, dict(pod_class.requests)
-        offered = np.maximum(np.array(self._rows(), np.float64).reshape(-1, len(_SCORED)), 1.0)
+        snapshot, asked, offered = self._snapshot, dict(pod_class.requests), self._offered()
         left: npt.NDArray[np.float64] = np.zeros(len(offered))
         for column, name in enumerate(_SCORED):
             left += (snapshot.free(name) - asked.get(name, 0)) / offered[:, column]
@@ -76,7 +75,9 @@ class _Shapes:
         found: Ints = rows[np.argsort(-left[rows], kind="stable")]
         return found
 
-    def _rows(self) -> list[tuple[int, ...]]:
-        for node in self._snapshot.nodes[len(self._offered) :]:
-            self._offered.append(tuple(node.amount(name) for name in _SCORED))
-        return self._offered
+    def _offered(self) -> npt.NDArray[np.float64]:
+        new = self._snapshot.nodes[len(self._known) :]
+        if new:
+            more = [[max(node.amount(name), 1) for name in _SCORED] for node in new]
+            self._known = np.concatenate([self._known, np.array(more, np.float64)])
+        return self._known

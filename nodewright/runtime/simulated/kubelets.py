@@ -164,7 +164,8 @@ class Kubelets:
             if len(self._writing) >= _AT_ONCE:
                 return
             if name not in self._writing:
-                self._writing[name] = asyncio.create_task(self._write(name, host), name=f"kubelet of {name}")
+                writing = self._write(name, self._nodes[name], host)
+                self._writing[name] = asyncio.create_task(writing, name=f"kubelet of {name}")
 
     def _due(self, now: datetime) -> list[tuple[str, SimulatedHost | None]]:
         """The Nodes to write now, with their hosts (None: gone)."""
@@ -204,8 +205,7 @@ class Kubelets:
             node.silent_since = now
         return now - node.silent_since >= _SILENCE and now >= node.not_before
 
-    async def _write(self, name: str, host: SimulatedHost | None) -> None:
-        node = self._nodes[name]
+    async def _write(self, name: str, node: _Node, host: SimulatedHost | None) -> None:
         try:
             await (self._vanished(name, node) if host is None else self._report(node, host, self._now()))
         except KubeError as error:

@@ -14,7 +14,7 @@ from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.kernel.actions import Scale
 from hack.bench.mixed import ZONES, decided, types
 from hack.race.workloads import Workload, wide
-from tests.controllers.autoscaler.fleet import Fleet
+from tests.controllers.autoscaler.fleet import GANGS, Fleet
 
 AMPLE = AutoscalerOptions(GrowthOptions(least_allocated=True))
 WEB = "MachineDeployment/ns/web"
@@ -77,6 +77,16 @@ def test_the_next_look_adds_none() -> None:
     fleet = fleet_of(1, 2)
     fleet.round()
     assert not fleet.decide().scale_up.added
+
+
+def test_gangs_that_wait_beside_them_count_once() -> None:
+    """Single pods are asked for in several parts then: by priority, with the gangs in between."""
+    fleet = fleet_of(1, 2, options=AutoscalerOptions(GrowthOptions(least_allocated=True, gangs=(GANGS,))))
+    fleet.gang("train", 2, "8", priority=7)
+    fleet.pod("late", "8", priority=-5)
+    decision = fleet.decide()
+    assert decision.scale_up.added == {WEB: 6}
+    assert decision.scale_up.ample.added == {WEB: 1}
 
 
 def test_groups_that_get_few_nodes_are_asked_first() -> None:
