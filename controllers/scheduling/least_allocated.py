@@ -58,7 +58,7 @@ class _Shapes:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._known: npt.NDArray[np.float64] = np.zeros((0, len(_SCORED)))
-        self._largest = self._offered().max(axis=0, initial=1.0).tolist()
+        self._largest: list[float] = self._offered().max(axis=0, initial=1.0).tolist()
 
     def size(self, pod_class: PodClass) -> float:
         """Shares of the largest Node: 4 of 16 cores and 64 of 128 GiB: 0.75."""
