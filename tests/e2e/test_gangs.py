@@ -97,8 +97,8 @@ def told(kubectl: Kubectl, reason: str, text: str) -> bool:
 
 async def test_of_two_gangs_that_fit_alone_one_gets_all_then_the_other(kubectl: Kubectl) -> None:
     """Four Nodes in two groups, and two gangs of three."""
-    group(kubectl, "left", 2)
-    group(kubectl, "right", 2)
+    await group(kubectl, "left", 2)
+    await group(kubectl, "right", 2)
     gang(kubectl, "first", 3)
     await until(lambda: bound(kubectl, "first") == 3, SECONDS)
     gang(kubectl, "second", 3)
@@ -109,8 +109,8 @@ async def test_of_two_gangs_that_fit_alone_one_gets_all_then_the_other(kubectl: 
 
 
 async def test_a_stock_out_half_way_leaves_nothing(kubectl: Kubectl) -> None:
-    group(kubectl, "enough", 2)
-    group(kubectl, "short", 2, hosts=1)
+    await group(kubectl, "enough", 2)
+    await group(kubectl, "short", 2, hosts=1)
     gang(kubectl, "train", 4)
     await until(lambda: told(kubectl, "NotTriggerScaleUp", "default/train rests until"), SECONDS)
     await until(lambda: not replicas(kubectl) and not listed(kubectl, "nodes"), SECONDS)

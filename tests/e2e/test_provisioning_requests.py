@@ -100,14 +100,18 @@ def _with_its_rights(folder: Path, plane: RealPlane, kubectl: Kubectl) -> Run:
     return Run(folder, replace(kubectl, kubeconfig=path), "--controllers=autoscaler,provisioningrequest", *QUICK)
 
 
-def group(kubectl: Kubectl, name: str, most: int, hosts: int | None = None, boot: float = 0.2) -> None:
-    """Hosts of 4 cores; ``hosts``: so many of them are to be had."""
+async def group(kubectl: Kubectl, name: str, most: int, hosts: int | None = None, boot: float = 0.2) -> None:
+    """Hosts of 4 cores; ``hosts``: so many of them are to be had. Until the controller knows it: a request that comes
+    before its group finds no room, and is tried again an hour later here.
+    """
     bounds = {names.AUTOSCALER_MIN_ANNOTATION: "0", names.AUTOSCALER_MAX_ANNOTATION: str(most)}
     cloud = f"          cloud: {{name: {name}, zones: {{z: {hosts}}}}}\n" if hosts is not None else ""
     text = machine_deployment(name, 0)
     text = text.replace("          bootSeconds: 0.2", f"          cpus: 4\n{cloud}          bootSeconds: {boot}")
     text = text.replace("  labels: {cluster.k8s.io/cluster-name: story}\n", f"  annotations: {json.dumps(bounds)}\n")
     kubectl("apply", "-f", "-", stdin=text)
+    status = ("cm", names.AUTOSCALER_STATUS, "-n", "kube-system", "--ignore-not-found", "-o", "jsonpath={.data.status}")
+    await until(lambda: f"/{name}" in kubectl("get", *status), SECONDS)
 
 
 def ask(
@@ -181,8 +185,8 @@ def killed(cluster: Cluster) -> None:
 async def test_nodes_of_two_groups_come_at_once_and_the_pods_are_bound_to_exactly_these(cluster: Cluster) -> None:
     """Though the controller is killed as soon as sizes are written, and again while the room is booked."""
     kubectl = cluster.kubectl
-    group(kubectl, "one", 2)
-    group(kubectl, "two", 2)
+    await group(kubectl, "one", 2)
+    await group(kubectl, "two", 2)
     ask(kubectl, "job", 4)
     await until(lambda: size(kubectl, "one") + size(kubectl, "two") > 0, SECONDS)
     killed(cluster)
@@ -200,8 +204,8 @@ async def test_nodes_of_two_groups_come_at_once_and_the_pods_are_bound_to_exactl
 
 
 async def test_a_stock_out_is_rolled_back_and_told(kubectl: Kubectl) -> None:
-    group(kubectl, "plenty", 2)
-    group(kubectl, "scarce", 3, hosts=1)
+    await group(kubectl, "plenty", 2)
+    await group(kubectl, "scarce", 3, hosts=1)
     ask(kubectl, "job", 5)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsNotFound"), SECONDS)
     await until(lambda: not kubectl.items("machines") and not kubectl.items("nodes"), SECONDS)
@@ -211,7 +215,7 @@ async def test_a_stock_out_is_rolled_back_and_told(kubectl: Kubectl) -> None:
 
 
 async def test_who_deletes_a_request_half_way_gets_rid_of_the_nodes(kubectl: Kubectl) -> None:
-    group(kubectl, "slow", 2, boot=30.0)  # the condition is looked for meanwhile
+    await group(kubectl, "slow", 2, boot=30.0)  # the condition is looked for meanwhile
     ask(kubectl, "job", 2)
     await until(lambda: size(kubectl, "slow") == 2, SECONDS)
     await until(lambda: holds(kubectl, "job", "Provisioned", "ProvisioningInProgress"), SECONDS)
@@ -221,7 +225,7 @@ async def test_who_deletes_a_request_half_way_gets_rid_of_the_nodes(kubectl: Kub
 
 async def test_a_booking_ends_and_its_nodes_go(kubectl: Kubectl) -> None:
     """The time is a default of the class, from the ConfigMap."""
-    group(kubectl, "brief", 2)
+    await group(kubectl, "brief", 2)
     config = ("configmap", provisioning_names.PROVISIONING_CLASSES, "-n", "kube-system")
     kubectl("create", *config, f"--from-literal={provisioning_names.PROPOSED_ATOMIC_SCALE_UP}={SHORT}")
     ask(kubectl, "job", 2, class_name=provisioning_names.PROPOSED_ATOMIC_SCALE_UP)
@@ -231,7 +235,7 @@ async def test_a_booking_ends_and_its_nodes_go(kubectl: Kubectl) -> None:
 
 
 async def test_booked_nodes_stay_and_room_that_is_lost_is_revoked(kubectl: Kubectl) -> None:
-    group(kubectl, "lost", 2)
+    await group(kubectl, "lost", 2)
     ask(kubectl, "job", 2)
     await until(lambda: holds(kubectl, "job", "Provisioned", "CapacityIsProvisioned"), SECONDS)
     assert size(kubectl, "lost") == 2
@@ -243,7 +247,7 @@ async def test_booked_nodes_stay_and_room_that_is_lost_is_revoked(kubectl: Kubec
 
 
 async def test_of_two_that_want_the_same_room_the_first_gets_it(kubectl: Kubectl) -> None:
-    group(kubectl, "shared", 3)
+    await group(kubectl, "shared", 3)
     ask(kubectl, "first", 2)
     await until(lambda: condition(kubectl, "first", "Accepted") != {}, SECONDS)
     ask(kubectl, "second", 2)
