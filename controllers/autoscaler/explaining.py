@@ -159,7 +159,8 @@ def _growth(observed: Observed, decision: Decision, *, state: GroupState) -> Ans
         return Answer(f"grows by {counted((added or 0) + 1, 'Node')}", (Answer(decision.consolidation.why),))
     problem = problems_of(observed, decision).get(state.group.ref)
     if added:
-        return Answer(f"grows by {counted(added, 'Node')}")
+        ample = decision.scale_up.ample.why(state.id)
+        return Answer(f"grows by {counted(added, 'Node')}", (Answer(ample),) if ample else ())
     if problem:
         return Answer(f"does not grow: {problem[1]}")
     if not decision.scale_up.helped and not decision.scale_up.left:

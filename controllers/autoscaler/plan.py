@@ -226,19 +226,16 @@ def _sizes(cluster: ClusterState, decision: Decision) -> list[Resize]:
         if more + begins == less and not record:
             continue
         kept = for_buffers.get(state.id, 0)
-        ample = decision.scale_up.ample.added.get(state.id, 0)
-        sentences = [_why_more(more - kept, ample)] if more > kept else []
+        sentences = []
+        if more > kept:
+            found_no_place = f"{counted(more - kept, 'Node')} more for pods that find no place"
+            sentences.append(", ".join(filter(None, [found_no_place, decision.scale_up.ample.why(state.id)])))
         sentences += [f"{counted(kept, 'Node')} more for CapacityBuffers"] if kept else []
         sentences += [consolidation.why] if record else []
         sentences += [f"{counted(less, 'Machine')} not needed or without hope"] if less else []
         size = state.group.replicas + more + begins - less
         found.append(Resize(group=state.group, replicas=size, why="; ".join(sentences), record=record))
     return found
-
-
-def _why_more(nodes: int, ample: int) -> str:
-    spread = f", {ample} of them since kube-scheduler prefers the least allocated Nodes" if ample else ""
-    return f"{counted(nodes, 'Node')} more for pods that find no place{spread}"
 
 
 def _scale_up_events(cluster: ClusterState, decision: Decision) -> Iterator[Event]:
@@ -252,7 +249,8 @@ def _scale_up_events(cluster: ClusterState, decision: Decision) -> Iterator[Even
             yield Event(Ref(MACHINE_CLASS, state.making.machine_class), "Normal", "CreatedNodeGroup", why)
     for name, nodes in scale_up.added.items():
         before = groups[name].replicas
-        why = f"{name} goes from {before} to {before + nodes} (maximum {groups[name].bounds.max_size})"
+        size = f"{name} goes from {before} to {before + nodes} (maximum {groups[name].bounds.max_size})"
+        why = ", ".join(filter(None, [size, scale_up.ample.why(name)]))
         yield Event(groups[name].ref, "Normal", "ScaledUpGroup", why)
     helped = [(each.group, pod) for each in scale_up.helped for pod in each.pods if pod.uid]
     for name, pod in helped[:MOST_EVENTS]:

@@ -13,9 +13,9 @@ from controllers.autoscaler.gangs import kinds_of
 from controllers.autoscaler.health import OUT_OF_CAPACITY
 from controllers.autoscaler.observe import READS, Observed, observe
 from controllers.autoscaler.options import AutoscalerOptions
-from controllers.autoscaler.plan import ARRIVING, plan
+from controllers.autoscaler.plan import plan
 from controllers.kernel import machine_facts
-from controllers.kernel.plan import Plan, Wait
+from controllers.kernel.plan import Plan
 from controllers.kernel.reconciler import Wake
 from controllers.kernel.refs import (
     CAPACITY_BUFFER,
@@ -81,7 +81,6 @@ class AutoscalerReconciler:
         self.sees: Key | ManagementCluster = self.options.cluster or MANAGEMENT_CLUSTER
         self.key = self.options.memory_key
         self._reader = reader or Reader()
-        self._pause = 0.0
         self.parts: Mapping[Kind, tuple[Key, ...]] = {
             CONFIG_MAP: _config_maps(self.options),
             LEASE: (self.options.lease_key,),
@@ -103,10 +102,7 @@ class AutoscalerReconciler:
         return observe(view, self.options, reader=self._reader) if key == self.key else None
 
     def plan(self, observed: Observed) -> Plan:
-        found = plan(observed)
-        outcome = found.outcome
-        self._pause = outcome.after if isinstance(outcome, Wait) and outcome.why == ARRIVING else 0.0
-        return found
+        return plan(observed)
 
     def _capacity_kinds(self) -> tuple[Kind, ...]:
         growth = self.options.growth
@@ -132,12 +128,10 @@ class AutoscalerReconciler:
 
     def _once_idle(self, key: Key, view: View) -> float:
         idle = self.options.growth.batch_idle.total_seconds()
-        soon = self._soon(key, view)
-        return max(min(idle, soon), self._pause) if idle else soon
+        return min(idle, self._soon(key, view)) if idle else self._soon(key, view)
 
     def _soon(self, _key: Key, _view: View) -> float:
-        """Not before the pause that the last plan made while Nodes come: each of them is a change."""
-        return max(min(GATHER, self.options.scan_interval.total_seconds()), self._pause)
+        return min(GATHER, self.options.scan_interval.total_seconds())
 
 
 def _asks_the_same(old: Obj, new: Obj) -> bool:

@@ -53,6 +53,11 @@ class Ample:
     def and_also(self, added: Mapping[str, int], planned: Iterable[PlannedNodes]) -> Ample:
         return Ample(Counter(self.added) + Counter(added), (*self.planned, *planned))
 
+    def why(self, group: str) -> str:
+        """For people, after how many Nodes the group gets; "" if none are for that."""
+        nodes = self.added.get(group, 0)
+        return f"{nodes} of them since kube-scheduler prefers the least allocated Nodes" if nodes else ""
+
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:

@@ -141,7 +141,7 @@ class Nodewright:
             "--controllers=*,autoscaler",
             "--no-leader-elect",
             "--expander=price",
-            "--scan-interval=2s",
+            "--scan-interval=1s",
             f"--scale-down-unneeded-time={CALM}s",
             f"--scale-down-delay-after-add={CALM}s",
             f"--max-scale-down-parallelism={MOST_NODES}",

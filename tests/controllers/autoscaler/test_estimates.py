@@ -57,7 +57,7 @@ def decided(pods: list[tuple[int, str, str, str, str]], most: int) -> tuple[Deci
         return fleet.decide(), made.call_count
 
 
-def told(decision: Decision) -> Any:
+def outcome_of(decision: Decision) -> Any:
     helped = [(each.group, [pod.name for pod in each.pods], each.planned) for each in decision.scale_up.helped]
     return decision.scale_up.added, helped, [[pod.name for pod in left.pods] for left in decision.scale_up.left]
 
@@ -69,7 +69,7 @@ def test_keeping_estimates_changes_no_decision(pods: list[tuple[int, str, str, s
     with mock.patch.object(Estimates, "_is_changed", return_value=True):
         anew, made_anew = decided(pods, most)
     event(f"kept some: {made < made_anew}")
-    assert told(found) == told(anew)
+    assert outcome_of(found) == outcome_of(anew)
 
 
 def test_a_zone_that_grew_is_no_reason_to_estimate_for_the_other_one() -> None:

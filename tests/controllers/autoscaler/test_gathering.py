@@ -15,11 +15,8 @@ from controllers.autoscaler.memory import Addition, Memory, write
 from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.options import GrowthOptions
 from controllers.autoscaler.plan import ARRIVING, GATHERING, plan
-from controllers.autoscaler.reconciler import AutoscalerReconciler
 from controllers.kernel.conditions import format_time
 from controllers.kernel.plan import Plan, Wait
-from controllers.kernel.refs import NODE, POD
-from tests.builders.view import FakeView
 from tests.controllers.autoscaler.fleet import Fleet
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -206,19 +203,3 @@ def test_nothing_is_waited_for_once_a_machine_will_never_be_a_node(reason: str, 
     fleet.group("web", cpu="4")
     fleet.machine("web", {"type": "Ready", "status": "False", "reason": reason})
     assert bool(waits_for_nodes(fleet, 3).steps) is not waits
-
-
-def test_changes_wake_no_sooner_than_the_pause_while_nodes_come() -> None:
-    """Each Node that comes is a change, and a look takes time in which none is made."""
-    fleet = Fleet()
-    fleet.join(fleet.machine(fleet.group("other", cpu="4")["metadata"]["name"]))
-    waits_for_nodes(fleet, 3)
-    cluster = fleet.observed()
-    large = replace(cluster.workload, nodes=cluster.workload.nodes * 4000)
-    reconciler = AutoscalerReconciler()
-    seconds = []
-    for workload, arrivals in ((large, after(0)), (cluster.workload, [])):
-        reconciler.plan(Observed(cluster=replace(cluster, workload=workload), arrivals=tuple(arrivals)))
-        gathers = [wake.gathers for wake in reconciler.wakes if wake.kind in {NODE, POD} and wake.gathers]
-        seconds.append({gather(reconciler.key, FakeView()) for gather in gathers})
-    assert seconds == [{4.0}, {1.0, 2.0}]
