@@ -11,8 +11,11 @@ from random import Random
 import pytest
 
 from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.explaining import explain_group
+from controllers.autoscaler.observe import Observed
 from controllers.autoscaler.options import AutoscalerOptions, GrowthOptions
 from controllers.kernel.actions import Event, Scale
+from controllers.kernel.refs import MACHINE_DEPLOYMENT, ref_of
 from hack.bench.mixed import ZONES, decided, types
 from hack.race.workloads import Workload, wide
 from tests.controllers.autoscaler.fleet import GANGS, Fleet
@@ -48,6 +51,9 @@ def test_it_says_so() -> None:
     assert resize.why == f"3 Nodes more for pods that find no place, {why}"
     (event,) = [each for each in actions if isinstance(each, Event) and each.reason == "ScaledUpGroup"]
     assert event.why == f"{WEB} goes from 0 to 3 (maximum 10), {why}"
+    fleet = fleet_of(1, 2)
+    answer = explain_group(Observed(cluster=fleet.observed()), ref_of(MACHINE_DEPLOYMENT, fleet.deployments["web"]))
+    assert [why] in [[each.text for each in part.below] for part in answer.below]
 
 
 def test_each_pod_is_helped_once() -> None:
