@@ -19,8 +19,8 @@ from tests.runtime.cloud_scene import CONFIG, Scene, scene
 from tests.runtime.virtual_time import virtual_time
 
 
-def _queue(share: int | None = None) -> WorkQueue[Key]:
-    return WorkQueue(group_of=lambda key: key.namespace, share=share)
+def _queue(share: int | None = None, kept: int = 0) -> WorkQueue[Key]:
+    return WorkQueue(group_of=lambda key: key.namespace, share=share, kept=kept)
 
 
 def test_groups_take_turns_and_keep_their_own_order() -> None:
@@ -73,8 +73,28 @@ async def test_a_namespace_has_only_its_share_of_the_workers() -> None:
 
 
 @virtual_time
+async def test_of_its_share_a_part_is_for_what_is_urgent_or_new() -> None:
+    queue = _queue(share=3, kept=1)
+    for number in range(5):
+        queue.add(Key("busy", f"m{number}"))
+    for _ in range(2):
+        await queue.get()
+    third = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    assert not third.done(), "two of its keys are out, and the third place is kept"
+    queue.add(Key("busy", "new"), Lane.NEW)
+    assert (await third)[0] == Key("busy", "new")
+    queue.add(Key("busy", "going"), Lane.URGENT)
+    fourth = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    assert not fourth.done(), "no more than its share, however urgent"
+    queue.done(Key("busy", "new"))
+    assert (await fourth)[0] == Key("busy", "going")
+
+
+@virtual_time
 async def test_every_key_is_handed_out_in_the_end() -> None:
-    queue, seen = _queue(share=3), Counter[Key]()
+    queue, seen = _queue(share=3, kept=1), Counter[Key]()
     keys = [Key(namespace, f"m{number}") for namespace in ("", "a", "b") for number in range(40)]
     for key in keys:
         queue.add(key)
@@ -95,7 +115,8 @@ async def test_every_key_is_handed_out_in_the_end() -> None:
 
 def test_there_are_workers_left_for_others() -> None:
     for workers in (2, 4, 32):
-        assert 0 < ReconcilerOptions(workers).workers_of_namespace < workers
+        options = ReconcilerOptions(workers)
+        assert 0 <= options.workers_kept < options.workers_of_namespace < workers
     assert ReconcilerOptions(1).workers_of_namespace == 1
 
 

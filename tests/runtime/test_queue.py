@@ -47,9 +47,10 @@ async def test_a_key_that_changes_while_a_worker_has_it_is_handed_out_again_afte
 async def test_urgent_keys_go_first_and_resyncs_last() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("resync", Lane.RESYNC)
-    queue.add("create", Lane.NORMAL)
+    queue.add("report", Lane.NORMAL)
+    queue.add("create", Lane.NEW)
     queue.add("delete", Lane.URGENT)
-    assert await _drain(queue) == ["delete", "create", "resync"]
+    assert await _drain(queue) == ["delete", "create", "report", "resync"]
 
 
 @virtual_time
@@ -84,7 +85,21 @@ async def test_the_last_lane_is_not_starved_by_a_stream_of_urgent_keys() -> None
         key, _ = await queue.get()
         queue.done(key)
         taken.append(key)
-    assert "patient" in taken[: WorkQueue.EVERY_NTH_TO_THE_LAST_LANE]
+    assert "patient" in taken[: WorkQueue.EVERY_NTH_TO_THE_LAST_LANES]
+
+
+@virtual_time
+async def test_a_lane_in_the_middle_is_not_starved_while_the_last_one_has_keys_too() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("report", Lane.NORMAL)
+    taken = []
+    for number in range(2 * WorkQueue.EVERY_NTH_TO_THE_LAST_LANES):
+        queue.add(f"new-{number}", Lane.NEW)
+        queue.add(f"listed-{number}", Lane.RESYNC)
+        key, _ = await queue.get()
+        queue.done(key)
+        taken.append(key)
+    assert "report" in taken
 
 
 @virtual_time

@@ -99,7 +99,9 @@ class Api(FakeApi):
 
 
 class Stage:
-    def __init__(self, decide: Callable[[Key, HostReads | None], Plan], *, hosts: bool = False) -> None:
+    def __init__(
+        self, decide: Callable[[Key, HostReads | None], Plan], *, hosts: bool = False, workers: int = 4
+    ) -> None:
         self.reconciler = Reconciler(decide, hosts)
         self.api = Api()
         self.hosts = cloud_scene.Scene()
@@ -110,7 +112,7 @@ class Stage:
         executor_deps = ExecutorDeps(
             self.api, self.cache, self.hosts.directory.submit, lambda _event: None, lambda: NOW
         )
-        options = ReconcilerOptions(workers=4, resync=1000)
+        options = ReconcilerOptions(workers=workers, resync=1000)
         self.controller = Controller(self.reconciler, Facts(self.cache, self.hosts.directory), executor_deps, options)
         self.controller.start()
 
@@ -388,7 +390,7 @@ async def test_a_call_that_waits_for_its_turn_is_taken_back_when_its_machine_is_
 
 
 @story
-async def test_what_deletes_is_looked_at_before_what_creates(stage: Any) -> None:
+async def test_what_deletes_is_looked_at_first_then_what_is_new(stage: Any) -> None:
     s = stage(always())
     lanes: list[tuple[str, Lane]] = []
     s.controller.queue.add = lambda key, lane=Lane.NORMAL: lanes.append((key.name, lane))
@@ -396,7 +398,9 @@ async def test_what_deletes_is_looked_at_before_what_creates(stage: Any) -> None
     s.show(MACHINE_SET, machine_set("going").version("7").deleting())
     s.show(NODE, {"metadata": {"name": "n", "uid": "n"}}, "ADDED")
     s.cache.listed(MACHINE_SET, [machine_set("found").version("90").build()], "95")
-    assert lanes[:3] == [("new", Lane.NORMAL), ("going", Lane.URGENT), ("ms", Lane.URGENT)]
+    s.show(MACHINE_SET, machine_set("found").version("96"))
+    assert lanes[:3] == [("new", Lane.NEW), ("going", Lane.URGENT), ("ms", Lane.URGENT)]
+    assert lanes[-1] == ("found", Lane.NORMAL)
     assert ("found", Lane.RESYNC) in lanes
 
 

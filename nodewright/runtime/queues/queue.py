@@ -1,7 +1,9 @@
 """Which key is looked at next: each key once at a time, the urgent ones first, none forgotten and none starved.
 
 Within a lane namespaces take turns, and one namespace has only a share of the workers at a time: what one of them asks
-for by the thousand waits for itself. Keys without a namespace are a group like any other.
+for by the thousand waits for itself. Keys without a namespace are a group like any other. Of that share a part is kept
+for what is urgent or new: a worker that waits for the API server's answer to a write does nothing meanwhile, and when
+all of them do, no host is made.
 
 A key that is added while a worker has it is handed out again when that worker is done: what changed in between is
 looked at too. A key's timer is dropped when the key is handed out, since the reconcile that follows looks at everything
@@ -33,8 +35,10 @@ class Lane(IntEnum):
 
     URGENT = 0
     """Deletions and health: they free what others wait for, and they finish what was begun."""
-    NORMAL = 1
-    RESYNC = 2
+    NEW = 1
+    """Not looked at yet: a host that is made first is up first, and the rest can be written meanwhile."""
+    NORMAL = 2
+    RESYNC = 3
     """Found by a list or by a timer: nobody waits for it."""
 
 
@@ -49,8 +53,8 @@ class Backoff:
 class WorkQueue(Generic[K]):
     """One event loop. Bounded by the number of distinct keys, each of which is held at most once."""
 
-    EVERY_NTH_TO_THE_LAST_LANE = 8
-    """One in so many picks takes from the least urgent lane that has a key, so that no lane starves."""
+    EVERY_NTH_TO_THE_LAST_LANES = 8
+    """One in so many picks takes from one of the two last lanes, which take turns in that, so that neither starves."""
 
     def __init__(
         self,
@@ -59,12 +63,18 @@ class WorkQueue(Generic[K]):
         *,
         group_of: Callable[[K], str] = _no_group,
         share: int | None = None,
+        kept: int = 0,
     ) -> None:
-        """``share``: keys of one group that are handed out at a time; None: any number."""
+        """``share``: keys of one group that are handed out at a time; None: any number. ``kept``: of these, how many
+        are for the lanes URGENT and NEW alone.
+
+        A share of 24, of which 6 are kept, and 18 keys of the group are handed out: the next one must be urgent or new.
+        """
         self._backoff = backoff or Backoff()
         self._random = random.Random(seed)  # noqa: S311  (jitter)
         self._group_of = group_of
         self._share = share
+        self._kept = kept
         self._held: Counter[str] = Counter()
         """Keys that are handed out, by group."""
         self._set_aside: set[K] = set()
@@ -72,6 +82,8 @@ class WorkQueue(Generic[K]):
         self._lanes: tuple[FairQueue[K], ...] = tuple(FairQueue() for _ in Lane)
         self._waiting: dict[K, tuple[Lane, float]] = {}
         self._busy: dict[K, Lane | None] = {}
+        self._came_from: dict[K, Lane] = {}
+        """The lanes of the keys that are handed out."""
         self._failures: dict[K, int] = {}
         self._due: dict[K, tuple[float, Lane, int]] = {}
         """The timer of each key, with the number of its entry in the heap; other entries of the key are void."""
@@ -179,6 +191,10 @@ class WorkQueue(Generic[K]):
                     self._wake_one()  # this call had been chosen: pass the turn on
                 raise
 
+    def lane_of(self, key: K) -> Lane:
+        """The lane from which ``key`` was handed out; NORMAL if it was not."""
+        return self._came_from.get(key, Lane.NORMAL)
+
     def set_aside(self, key: K) -> None:
         """``key`` is still busy and takes no worker any more, so it counts no longer for the share of its group."""
         if key not in self._set_aside:
@@ -195,6 +211,7 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         again = self._busy.pop(key)
+        del self._came_from[key]
         if key in self._set_aside:
             self._set_aside.discard(key)
         else:
@@ -216,24 +233,33 @@ class WorkQueue(Generic[K]):
         if not self._waiting:
             return None
         self._picks += 1
-        order = list(Lane)
-        if self._picks % self.EVERY_NTH_TO_THE_LAST_LANE == 0:
-            order.reverse()
-        for lane in order:
+        for lane in self._order():
             keys = self._lanes[lane]
-            while (key := keys.pop(self._may)) is not None:
+            may = self._may if lane <= Lane.NEW else self._may_wait
+            while (key := keys.pop(may)) is not None:
                 waiting = self._waiting.get(key)
                 if waiting is None or waiting[0] != lane:
                     continue
                 del self._waiting[key]
                 self._due.pop(key, None)
                 self._busy[key] = None
+                self._came_from[key] = lane
                 self._held[self._group_of(key)] += 1
                 return key, asyncio.get_running_loop().time() - waiting[1]
         return None
 
+    def _order(self) -> tuple[Lane, ...]:
+        turn, rest = divmod(self._picks, self.EVERY_NTH_TO_THE_LAST_LANES)
+        if rest:
+            return tuple(Lane)
+        last = (Lane.RESYNC, Lane.NORMAL) if turn % 2 else (Lane.NORMAL, Lane.RESYNC)
+        return (*last, Lane.URGENT, Lane.NEW)
+
     def _may(self, group: str) -> bool:
         return self._share is None or self._held[group] < self._share
+
+    def _may_wait(self, group: str) -> bool:
+        return self._share is None or self._held[group] < self._share - self._kept
 
     def _wake_one(self) -> None:
         while self._getters:

@@ -6,7 +6,6 @@ nobody looks at one any more, and takes back what waits for its turn at the prov
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from controllers.kernel.view import HostReads, HostUnknown
 from nodewright.runtime.bootstrap.directory import Bootstraps
 from nodewright.runtime.cache.cache import CacheView
 from nodewright.runtime.hosts.directory import HostDirectory
-from nodewright.runtime.queues.queue import Lane
+from nodewright.runtime.queues.queue import Lane, WorkQueue
 from nodewright.runtime.workloads.cluster_router import ClusterRouter
 
 
@@ -31,7 +30,7 @@ PARKED = Parked()
 
 
 class HostLooks:
-    """The hosts that the keys of one reconciler look at. ``add(key, lane)`` puts a key into its queue."""
+    """The hosts that the keys of one reconciler look at. What is heard of a host puts its keys into ``queue``."""
 
     def __init__(
         self,
@@ -40,15 +39,17 @@ class HostLooks:
         *,
         hosts: HostDirectory,
         bootstraps: Bootstraps,
-        add: Callable[[Key, Lane], None],
+        queue: WorkQueue[Key],
     ) -> None:
         self._reconciler = reconciler
         self._router = router
         self._hosts = hosts
         self._bootstraps = bootstraps
-        self._add = add
+        self._queue = queue
         self._uid_of: dict[Key, str] = {}
         self._keys_for: dict[str, set[Key]] = {}
+        self._new: set[Key] = set()
+        """Keys that were looked at as new, and wait for the list of hosts that this takes."""
         self._owns_hosts = not (isinstance(reconciler, SharesHosts) and reconciler.shares_hosts)
         hosts.listen(self._host_changed)
         bootstraps.listen(self._host_changed)
@@ -71,7 +72,10 @@ class HostLooks:
             self._hosts.withdraw(uid, but_deletion=True)
         reads = self._hosts.look(need)
         if reads is None:
+            if self._queue.lane_of(key) is Lane.NEW:
+                self._new.add(key)
             return PARKED
+        self._new.discard(key)
         if going and self._hosts.waits_to_delete(uid):
             reads = replace(reads, in_flight="")  # the plan decides again whether the host goes
         return replace(reads, bootstrap=self._bootstraps.look(need.bootstrap)) if need.bootstrap is not None else reads
@@ -94,6 +98,7 @@ class HostLooks:
 
     def forget(self, key: Key) -> None:
         """``key`` is gone."""
+        self._new.discard(key)
         uid = self._uid_of.pop(key, None)
         if uid is not None:
             self._let_go(key, uid)
@@ -120,4 +125,7 @@ class HostLooks:
     def _host_changed(self, uid: str) -> None:
         for key in self._keys_for.get(uid, ()):
             primary = self._router.primary(key)
-            self._add(key, Lane.URGENT if primary is not None and is_deleting(primary) else Lane.NORMAL)
+            if primary is not None and is_deleting(primary):
+                self._queue.add(key, Lane.URGENT)
+            else:
+                self._queue.add(key, Lane.NEW if key in self._new else Lane.NORMAL)

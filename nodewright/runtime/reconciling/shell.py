@@ -92,7 +92,10 @@ class Controller:
         self.reconciler = reconciler
         self._options = options or ReconcilerOptions()
         self.queue: WorkQueue[Key] = WorkQueue(
-            self._options.backoff, group_of=attrgetter("namespace"), share=self._options.workers_of_namespace
+            self._options.backoff,
+            group_of=attrgetter("namespace"),
+            share=self._options.workers_of_namespace,
+            kept=self._options.workers_kept,
         )
         self._cache = facts.cache
         self._executor_deps = executor_deps
@@ -107,7 +110,7 @@ class Controller:
         self._closing = False
         self._wakes = Wakes(reconciler, self._router, cache=facts.cache, workloads=facts.workloads, queue=self.queue)
         self.host_looks = HostLooks(
-            reconciler, self._router, hosts=facts.hosts, bootstraps=facts.bootstraps, add=self.queue.add
+            reconciler, self._router, hosts=facts.hosts, bootstraps=facts.bootstraps, queue=self.queue
         )
 
     def start(self) -> None:

@@ -61,6 +61,8 @@ class Wakes:
         lane = Lane.RESYNC if from_list else Lane.NORMAL
         if _is_urgent(wake.kind, self._reconciler.kind, new):
             lane = Lane.URGENT
+        elif old is None and wake.kind == self._reconciler.kind and not from_list:
+            lane = Lane.NEW
         try:
             if old is not None and new is not None:
                 if wake.kind == self._reconciler.kind and is_own_note(old, new):

@@ -37,8 +37,10 @@ class StartRefusedError(Exception):
 @dataclass(frozen=True, slots=True)
 class ReconcilerOptions:
     """``workers``: reconciles of one reconciler at a time. ``workers_of_namespace``: those of them that objects of one
-    namespace may have, so that others need not wait for what one namespace asks for. ``resync``: seconds between looks
-    at every key, come what may.
+    namespace may have, so that others need not wait for what one namespace asks for; ``workers_kept``: of these, those
+    that only what is urgent or new may have. ``resync``: seconds between looks at every key, come what may.
+
+    32 workers: 24 of one namespace, of which 6 are kept.
     """
 
     workers: int = 32
@@ -48,6 +50,10 @@ class ReconcilerOptions:
     @property
     def workers_of_namespace(self) -> int:
         return max(1, self.workers * 3 // 4)
+
+    @property
+    def workers_kept(self) -> int:
+        return self.workers_of_namespace // 4
 
 
 class OrphanHosts(StrEnum):
