@@ -37,8 +37,8 @@ from nodewright.runtime.writes.executor import APITarget, Executor, ExecutorDeps
 from tests.builders.clock import NOW
 from tests.builders.objects import machine, node
 from tests.runtime import cloud_scene
+from tests.runtime.shell_stage import Always
 from tests.runtime.test_executor import FakeApi
-from tests.runtime.test_shell import Always
 from tests.runtime.virtual_time import now, virtual_time
 
 PROD, LOST = Key("default", "prod"), Unreachable("prod-kubeconfig", "Unreachable", "refused")

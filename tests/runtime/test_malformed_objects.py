@@ -38,7 +38,7 @@ from nodewright.runtime.writes import failing
 from tests.builders import hostile
 from tests.builders.clock import NOW
 from tests.builders.objects import cluster, machine, machine_deployment, machine_set, node
-from tests.runtime.test_shell import Stage, story
+from tests.runtime.shell_stage import Stage, story
 
 MS = Key("default", "ms")
 

@@ -16,7 +16,7 @@ from controllers.kernel.refs import CLUSTER, MACHINE, MACHINE_SET, Key
 from nodewright.runtime.cache.shapes import levels_of
 from nodewright.runtime.writes.failing import is_own_note, pointing_out
 from tests.builders import NOW, hostile, machine, machine_set
-from tests.runtime.test_shell import Stage, story
+from tests.runtime.shell_stage import Stage, story
 
 MS = Key("default", "ms")
 

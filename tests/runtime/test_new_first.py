@@ -13,7 +13,7 @@ from controllers.kernel.view import HostAbsent, HostReads
 from providers.base.contract import HostIdentity, HostRequest
 from tests.builders.objects import machine_set
 from tests.runtime import cloud_scene
-from tests.runtime.test_shell import story
+from tests.runtime.shell_stage import story
 
 OLD, WORKERS = 20, 8
 
@@ -44,14 +44,7 @@ def _with_host(key: Key, hosts: HostReads | None) -> Plan:
 async def _with_slow_writes(stage: Any, *, hosts: bool) -> tuple[Any, asyncio.Event]:
     """A stage on which twenty objects write and get no answer until the event is set."""
     s = stage(_decider(), hosts=hosts, workers=WORKERS)
-    answered = asyncio.Event()
-    ask = s.api._ask
-
-    async def slow(verb: str, name: str) -> None:
-        await answered.wait()
-        await ask(verb, name)
-
-    s.api._ask = slow
+    answered = s.hold_writes()
     s.cache.listed(MACHINE_SET, [machine_set(f"old-{number}").build() for number in range(OLD)], "95")
     await asyncio.sleep(10)
     assert 0 < s.reconciles < OLD, "some are under way, the others wait for them"

@@ -20,7 +20,7 @@ from providers.base.contract import Host, HostState, Updated
 from providers.base.errors import ErrorClass
 from tests.builders.objects import machine_set
 from tests.runtime.cloud_scene import CONFIG, Scene, create, delete, error, request, scene
-from tests.runtime.test_shell import story
+from tests.runtime.shell_stage import story
 
 NAMES = ("first", "often", "third", "fourth", "fifth")
 
