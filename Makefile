@@ -138,7 +138,7 @@ bench-curves: setup ## Measure the autoscaler's loops at several sizes and draw 
 	@$(PY) -m hack.bench.curves
 
 .PHONY: bench-race
-bench-race: setup ## Our autoscaler beside Karpenter on one kube-apiserver (builds both once; about 25 minutes)
+bench-race: setup ## Our autoscaler beside Karpenter on one kube-apiserver (builds both once; about 45 minutes)
 	@$(PY) -m hack.race
 
 .PHONY: stories
